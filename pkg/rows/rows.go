@@ -1,0 +1,162 @@
+// Package rows is the currency of icepipe: what flows between its stages, in one process or
+// through a pipe.
+//
+// A Stream is a Header, which says where the rows come from and where they go, and an iterator of
+// Spans, each a run of consecutive source rows that knows its place. A stream is whole only when
+// its Seal has been read: the end of the iterator alone is no proof that all rows came.
+package rows
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// Protocol is the version of the header and of the marks on record batches.
+const Protocol = 1
+
+// ErrUnsealed says that a stream ended before its seal: rows may be missing behind the last span.
+var ErrUnsealed = errors.New("stream ended before its seal")
+
+// A Stream is a header and the spans behind it.
+//
+// Spans is ranged over once, by one goroutine. It yields an error as its last item or none; after
+// an error the stream is broken and Seal returns ErrUnsealed. The producer stops and frees what it
+// holds when the consumer breaks off.
+type Stream struct {
+	Header Header
+	Schema *arrow.Schema // of every record batch; fields carry PARQUET:field_id where one is known
+	Spans  iter.Seq2[Span, error]
+
+	// Seal returns the totals of a whole stream once Spans has ended, ErrUnsealed until then.
+	Seal func() (Seal, error)
+}
+
+// A Span is a run of consecutive source rows inside one row group and one batch. Consecutive spans
+// of a stream share a cursor: To of one is From of the next.
+//
+// A span is opened, and then holds one record batch, or it is a promise, and opens into such spans.
+// The consumer that was given a span owns its record batch and releases it.
+type Span struct {
+	From, To  Cursor
+	Rows      int64  // source rows that passed the filter, before rejects
+	Kept      []byte // bitmap (bit i of byte i/8) of Rows rows: those still in Batch; nil: all
+	EndsBatch bool   // a batch ends after this span
+
+	Batch arrow.RecordBatch // nil while the span is not opened
+
+	// Whole is set on a span that is not opened and stands for a whole row group of a Parquet
+	// file from which nothing was taken out: its column chunks are its rows.
+	Whole *RowGroup
+	// Read opens the span; nil on an opened one. It is called at most once, before the stream's
+	// next span is asked for. The spans that it yields make up this one; the last of them ends
+	// a batch if this one does.
+	Read func(context.Context) iter.Seq2[Span, error]
+}
+
+// A RowGroup names a row group of a Parquet data file.
+type RowGroup struct {
+	Path    string // as the table's manifest has it
+	Ordinal int
+	Rows    int64
+}
+
+// Open yields the opened spans that s is made of: s itself when it is opened.
+func (s Span) Open(ctx context.Context) iter.Seq2[Span, error] {
+	if s.Read == nil {
+		return func(yield func(Span, error) bool) { yield(s, nil) }
+	}
+	return s.Read(ctx)
+}
+
+// Release gives the span's record batch back, if it holds one.
+func (s Span) Release() {
+	if s.Batch != nil {
+		s.Batch.Release()
+	}
+}
+
+// Opened returns the stream with each of its spans opened.
+func Opened(ctx context.Context, in Stream) Stream {
+	out := in
+	out.Spans = func(yield func(Span, error) bool) {
+		for span, err := range in.Spans {
+			if err != nil {
+				yield(Span{}, err)
+				return
+			}
+			for part, err := range span.Open(ctx) {
+				if !yield(part, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+	return out
+}
+
+// A Seal is the stated end of a stream: its totals.
+type Seal struct {
+	Rows      int64    `json:"rows"`       // source rows that passed the filter, before rejects
+	Rejects   int64    `json:"rejects"`    // of them, rows that a stage took out
+	BytesRead int64    `json:"bytes_read"` // bytes of data files that were read for them
+	Records   int64    `json:"records"`    // record batches, the seal not counted
+	Warnings  []string `json:"warnings,omitempty"`
+	Last      Cursor   `json:"last"` // To of the last span, or the header's first cursor
+}
+
+// A Header says where the rows of a stream come from and where they go.
+type Header struct {
+	Protocol int      `json:"protocol"`
+	Requires []string `json:"requires,omitempty"` // features that a reader must know or refuse
+	Stream   string   `json:"stream"`             // UUID of this stream
+
+	Source    Table    `json:"source"`
+	RowFilter string   `json:"row_filter,omitempty"` // canonical form
+	Select    []string `json:"select,omitempty"`     // source columns, nil for all
+	BatchRows int64    `json:"batch_rows"`           // source rows that pass the filter in one batch
+	Files     string   `json:"files"`                // digest of the ordered list of data files
+	First     Cursor   `json:"first"`                // where this stream starts
+	Trial     bool     `json:"trial,omitempty"`      // cut short by --limit: takes no checkpoint
+	Expected  Expected `json:"expected"`
+
+	// After a reconciler.
+	Destination *Table          `json:"destination,omitempty"`
+	Plan        json.RawMessage `json:"plan,omitempty"`       // the resolved plan, owned by pkg/plan
+	Reconciler  json.RawMessage `json:"reconciler,omitempty"` // its settings in canonical form, owned by pkg/plan
+
+	// Foreign marks a plain Arrow stream of another program: no source, no places, no seal.
+	Foreign bool `json:"-"`
+}
+
+// Expected is what planning knows of the rows to come; an upper bound where a row filter or
+// equality deletes decide later.
+type Expected struct {
+	Rows  int64 `json:"rows"`
+	Bytes int64 `json:"bytes"`
+	Files int64 `json:"files"`
+}
+
+// A Table identifies a table, and for a source the snapshot that is read.
+type Table struct {
+	Identifier []string        `json:"identifier"` // namespace levels, then the name
+	UUID       string          `json:"uuid,omitempty"`
+	Location   string          `json:"location,omitempty"` // identifies a v1 table that has no UUID
+	SnapshotID *int64          `json:"snapshot_id,string,omitempty"`
+	Branch     string          `json:"branch,omitempty"`
+	SchemaID   int             `json:"schema_id"`
+	Schema     json.RawMessage `json:"schema,omitempty"` // Iceberg's JSON, since Arrow says less
+	Version    int             `json:"format_version"`
+	Place      *Place          `json:"place,omitempty"`
+}
+
+// A Place says how to reach a table's catalog. It never holds a secret.
+type Place struct {
+	Kind      string `json:"kind,omitempty"` // sqlite, …
+	Name      string `json:"name,omitempty"` // configured name, or row key of a SQL catalog
+	DBPath    string `json:"db_path,omitempty"`
+	Warehouse string `json:"warehouse,omitempty"`
+}

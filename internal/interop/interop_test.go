@@ -1,0 +1,158 @@
+//go:build interop
+
+package interop
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// leastCases is the number of cases that ran when it was last counted: fewer is a failure, so that
+// no case gets lost unseen. Raise it with every fixture.
+const leastCases = 300
+
+// workers is how many fixtures are moved at once.
+const workers = 2
+
+// TestTablesMove moves every fixture without a mode, and the one for append, by the pipe and by
+// ice-migrate, and lets other engines read what arrived.
+func TestTablesMove(t *testing.T) {
+	l := openLab(t)
+	before := l.sourceState(t)
+	outcomes := l.moveAll(t)
+	if after := l.sourceState(t); after != before {
+		t.Errorf("the sources changed while they were read:\n%s", firstChange(before, after))
+	}
+
+	var moved []*outcome
+	for _, o := range outcomes {
+		if o.err == nil && o.succeeded() {
+			moved = append(moved, o)
+		}
+	}
+	db := l.gather(t, moved)
+	l.readAll(t, db, moved)
+
+	cases := 0
+	for _, o := range outcomes {
+		t.Run(o.move.name(), func(t *testing.T) { l.judge(t, o) })
+		cases++
+	}
+	t.Run("one process and three", func(t *testing.T) { l.compareWays(t, db, outcomes) })
+	// Printed past the testing package: CI shows it without -v.
+	fmt.Fprintf(os.Stderr, "interop: %d cases ran\n", cases)
+	if cases < leastCases {
+		t.Errorf("%d cases ran, at least %d did before", cases, leastCases)
+	}
+}
+
+// moveAll makes all moves. Those of one fixture come one after the other: their destinations have
+// one location, and a refusal must leave it as it was.
+func (l *lab) moveAll(t *testing.T) []*outcome {
+	t.Helper()
+	var units [][]*move
+	for i := range l.tables {
+		if f := &l.tables[i]; f.Mode == "" || f.Mode == "append" {
+			units = append(units, l.moves(t, f))
+		}
+	}
+	results := make([][]*outcome, len(units))
+	next := make(chan int)
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(func() {
+			for i := range next {
+				for _, m := range units[i] {
+					results[i] = append(results[i], l.carry(t, m))
+				}
+			}
+		})
+	}
+	for i := range units {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+	return slices.Concat(results...)
+}
+
+// judge is the verdict on one move.
+func (l *lab) judge(t *testing.T, o *outcome) {
+	m := o.move
+	defer func() {
+		if t.Failed() {
+			t.Log(told(o.runs))
+		}
+	}()
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	if m.want == nil || m.mayRefuse && !o.succeeded() {
+		said, err := o.refused()
+		if err != nil {
+			t.Fatalf("must be refused before the first write: %v", err)
+		}
+		if !m.refusal.MatchString(said) {
+			t.Errorf("the refusal is %q, want it to say %q", said, m.refusal)
+		}
+		return
+	}
+	if !o.succeeded() {
+		t.Fatal("the move failed")
+	}
+	o.judgeReceipt(t)
+	agreed := 0
+	for _, reader := range readers {
+		rows, err := l.found(reader, m)
+		known := m.fixture.notice(reader)
+		switch {
+		case errors.Is(err, errNotAsked):
+		case err != nil && known == "":
+			t.Errorf("%s cannot read the destination: %v", reader, err)
+		case err != nil:
+		case differ(m.want, rows) == "":
+			agreed++
+		case known == "":
+			t.Errorf("%s reads other rows: %s", reader, differ(m.want, rows))
+		}
+	}
+	if agreed == 0 {
+		t.Error("no independent engine found the expected rows")
+	}
+}
+
+// judgeReceipt holds the receipt and the marks in the table against what was to be moved.
+func (o *outcome) judgeReceipt(t *testing.T) {
+	t.Helper()
+	m := o.move
+	r, err := o.receipt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	batches := (m.rows + m.batchRows - 1) / m.batchRows
+	if !r.Complete || r.Resumed || r.RowsMoved != m.rows || r.RowsInserted != m.rows || len(r.NewSnapshots) != batches {
+		t.Errorf("the receipt is %s, want complete, %d rows in %d snapshots", o.stdout, m.rows, batches)
+	}
+	if m.way == byMigrate && m.fixture.Mode == "" && (r.Verification == nil || r.Verification.Matches == nil || !*r.Verification.Matches) {
+		t.Errorf("the receipt %s holds no verification that matches", o.stdout)
+	}
+	commits, err := commitsOf(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(commits) != batches {
+		t.Errorf("%d snapshots bear the job's marks, want %d", len(commits), batches)
+	}
+	for i, c := range commits {
+		if i > 0 && c.from != commits[i-1].to {
+			t.Errorf("commit %d begins at %s, the one before ends at %s", i, c.from, commits[i-1].to)
+		}
+		if want := fmt.Sprint(i); c.batch != want {
+			t.Errorf("commit %d is marked as batch %s", i, c.batch)
+		}
+	}
+}

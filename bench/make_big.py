@@ -37,6 +37,7 @@ SCHEMA = Schema(
 )
 GROUP_MB = 128
 CHUNK = 200_000
+PROBE = 1_000_000
 REGIONS = pa.array(["eu", "us", "apac", "latam", "mea"])
 HEX = np.frombuffer(b"0123456789abcdef", dtype="u1")
 
@@ -70,12 +71,12 @@ def chunk(first, n, rng):
 
 
 def write(path, arrow, megabytes):
-    """Writes the file; the first chunk tells how many rows make a row group. Returns the row groups' bytes."""
+    """Writes the file; a probe of about a row group tells how many rows make one. Returns the row groups' MB."""
     rng = np.random.default_rng(7)
     probe = pa.BufferOutputStream()
     options = {"compression": "zstd", "compression_level": 1, "store_schema": False}
-    pq.write_table(pa.Table.from_arrays(chunk(0, CHUNK, rng), schema=arrow), probe, **options)
-    a_row = probe.tell() / CHUNK
+    pq.write_table(pa.Table.from_arrays(chunk(0, PROBE, rng), schema=arrow), probe, **options)
+    a_row = probe.tell() / PROBE
     group_rows, rows = int(GROUP_MB * 2**20 / a_row), int(megabytes * 2**20 / a_row)
     with pq.ParquetWriter(path, arrow, **options) as out:
         for start in range(0, rows, group_rows):

@@ -93,4 +93,3 @@ func bigWay(way, bin, source, work string) []program {
 	}
 	return []program{stage("ice-migrate", append(place("src-", source, "src"), place("dst-", work, "dst")...))}
 }
-

@@ -1,0 +1,63 @@
+# What this repository can do; `make` alone lists it. Only Go is needed, but for interop, memory and
+# bench, which need Python 3.10, Java 17 and Maven too and install the rest into ICEPIPE_DEPS.
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+DEPS        := $(or $(ICEPIPE_DEPS),$(CURDIR)/.cache/interop)
+FUZZTIME    ?= 30s
+ROWS        ?= 10000000
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check format tidy vet staticcheck race interop memory bench fuzz
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the programs, into bin/
+	go build -o bin/ ./cmd/...
+
+demo: build ## move a table of orders by the pipe and by ice-migrate, and look at it
+	testdata/demo.sh bin
+
+test: ## all tests that need nothing but Go
+	go test ./...
+
+check: format tidy vet staticcheck race ## what a change must pass beside the tests
+
+format:
+	@unformatted=$$(gofmt -l cmd internal pkg); [ -z "$$unformatted" ] || { echo "not formatted:" $$unformatted >&2; exit 1; }
+
+tidy:
+	go mod tidy -diff
+
+vet:
+	go vet ./...
+	go vet -tags interop ./internal/interop
+	go vet -tags memory ./internal/interop
+
+staticcheck:
+	go run $(STATICCHECK) ./...
+	go run $(STATICCHECK) -tags interop ./internal/interop
+	go run $(STATICCHECK) -tags memory ./internal/interop
+
+# Arrow's assertions find a record batch that is released twice. Both in one build: each alone would
+# compile all that iceberg-go links once more.
+race:
+	go test -race -tags assert ./...
+
+interop: ## move tables of PyIceberg and Spark, and let other engines read them
+	go test -tags interop -count=1 -timeout 30m ./internal/interop
+
+memory: ## hold the programs' peak memory against its bounds, over a file of 1 GB
+	go test -tags memory -count=1 -timeout 30m ./internal/interop
+
+bench: build ## ice-migrate against PyIceberg and DuckDB; ROWS=1000000 for a quick look
+	testdata/interop/setup.sh $(DEPS)
+	$(DEPS)/venv/bin/python bench/run.py $(DEPS) bin --rows $(ROWS)
+
+fuzz: ## each fuzz target for FUZZTIME
+	@set -e; for package in $$(go list ./...); do \
+	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "$$package $$target"; \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
+	  done; \
+	done

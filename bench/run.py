@@ -1,0 +1,125 @@
+"""Runs the benchmark's job by ice-migrate and by the others, one after another, and prints the ratios.
+
+usage: run.py DEPS BIN [--rows N] [--only NAME ...] [--work DIR]
+
+DEPS is what testdata/interop/setup.sh made, and keeps the source; BIN holds ice-migrate. Of the others
+the seconds are their own, without start-up; of ice-migrate they are those of the whole process. Memory
+is the kernel's ru_maxrss of each process, so this script imports nothing large: a child that is started
+begins with the peak of its parent.
+"""
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def measured(command):
+    """Runs a command; returns its output, seconds and peak of resident memory in MB."""
+    os.sync()
+    began = time.monotonic()
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    out = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit code {child.returncode}")
+    return out, time.monotonic() - began, usage.ru_maxrss / 1024
+
+
+def disk(folder):
+    """MB of Parquet below a folder."""
+    sizes = (os.path.getsize(os.path.join(d, f)) for d, _, files in os.walk(folder) for f in files if f.endswith(".parquet"))
+    return sum(sizes) / 2**20
+
+
+class Bench:
+    """The source, the programs and the results."""
+
+    def __init__(self, args):
+        self.python = os.path.join(args.deps, "venv", "bin", "python")
+        self.rows, self.bin, self.work = args.rows, args.bin, args.work
+        self.source = os.path.join(args.deps, f"orders_{args.rows}")
+        if not os.path.exists(os.path.join(self.source, "made")):
+            subprocess.run([self.python, os.path.join(HERE, "make_orders.py"), self.source, "--rows", str(args.rows)], check=True)
+            open(os.path.join(self.source, "made"), "w").close()
+
+    def script(self, name, *args):
+        return [self.python, os.path.join(HERE, name), self.source, self.work, *map(str, args)]
+
+    def peer(self, name, *args):
+        """Runs another's script: seconds are its own."""
+        out, _, peak = measured(self.script(name, *args))
+        told = json.loads(out.splitlines()[-1])
+        return told["rows"], told["seconds"], peak
+
+    def ice_migrate(self, batch_rows):
+        """Runs ice-migrate over a new destination: seconds are those of the process."""
+        subprocess.run(self.script("make_destination.py"), check=True)
+        command = [os.path.join(self.bin, "ice-migrate"), "--batch-rows", str(batch_rows), "--output", "json",
+                   "--column-mapping", "order_total:total_amount", "--on-missing-in-source", "null",
+                   "--checkpoint", os.path.join(self.work, "checkpoint.json")]
+        for side, folder, namespace in (("src", self.source, "sales"), ("dst", self.work, "warehouse")):
+            command += [f"--{side}-catalog", "sqlite", f"--{side}-catalog-name", "default",
+                        f"--{side}-db-path", f"{folder}/{side}.db", f"--{side}-warehouse", f"{folder}/{side}_wh",
+                        f"--{side}-namespace", namespace, f"--{side}-table", "orders"]
+        out, seconds, peak = measured(command)
+        receipt = json.loads(out)
+        if not receipt["complete"]:
+            raise SystemExit(f"ice-migrate did not complete: {out}")
+        return receipt["rows_moved"], seconds, peak
+
+    def runs(self):
+        """(name, rows a commit, the call) of each run."""
+        for batch_rows in (50_000, 1_000_000):
+            yield "ice-migrate", batch_rows, lambda n=batch_rows: self.ice_migrate(n)
+            yield "PyIceberg", batch_rows, lambda n=batch_rows: self.peer("peer_pyiceberg.py", n)
+        yield "DuckDB", None, lambda: self.peer("peer_duckdb.py")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("deps")
+    parser.add_argument("bin")
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--only", nargs="+", help="run these alone: ice-migrate, PyIceberg, DuckDB")
+    parser.add_argument("--work", default=None, help="folder for destinations, made anew (default: beside the source)")
+    args = parser.parse_args()
+    args.deps, args.bin = os.path.abspath(args.deps), os.path.abspath(args.bin)
+    args.work = os.path.abspath(args.work or os.path.join(args.deps, "bench_work"))
+    bench, results = Bench(args), []
+    for name, batch_rows, call in bench.runs():
+        if args.only and name not in args.only:
+            continue
+        rows, seconds, peak = call()
+        if rows != bench.rows:
+            raise SystemExit(f"{name} moved {rows} of {bench.rows} rows")
+        results.append((name, batch_rows, rows / seconds, seconds, peak, disk(args.work)))
+        print(f"{name} {batch_rows or ''}: {seconds:.1f} s", file=sys.stderr, flush=True)
+    shutil.rmtree(args.work, ignore_errors=True)
+    report(bench.rows, results)
+
+
+def report(rows, results):
+    """Prints the tables for docs/PERFORMANCE.md."""
+    print(f"{rows:,} rows × 12 columns, {os.cpu_count()} cores, {platform.machine()}\n")
+    print("| | rows a commit | seconds | rows/s | peak memory | written |\n|---|---|---|---|---|---|")
+    for name, batch_rows, rate, seconds, peak, written in results:
+        print(f"| {name} | {f'{batch_rows:,}' if batch_rows else 'all'} | {seconds:.1f} | {rate / 1e6:.2f}M | {peak:.0f} MB | {written:.0f} MB |")
+    ours = {b: (rate, peak) for name, b, rate, _, peak, _ in results if name == "ice-migrate"}
+    others = [r for r in results if r[0] != "ice-migrate"]
+    if not ours or not others:
+        return
+    print("\n| ice-migrate against | rows a commit | times the rows/s | of the memory |\n|---|---|---|---|")
+    for name, batch_rows, rate, _, peak, _ in others:
+        for own, (own_rate, own_peak) in ours.items():
+            if batch_rows in (None, own):
+                print(f"| {name} | {own:,} | {own_rate / rate:.2f} | {own_peak / peak:.2f} |")
+
+
+main()

@@ -45,10 +45,10 @@ race:
 	go test -race -tags assert ./...
 
 interop: ## move tables of PyIceberg and Spark, and let other engines read them
-	go test -tags interop -count=1 -timeout 30m ./internal/interop
+	go test -C internal/interop -tags interop -count=1 -timeout 30m
 
 memory: ## hold the programs' peak memory against its bounds, over a file of 1 GB
-	go test -tags memory -count=1 -timeout 30m ./internal/interop
+	go test -C internal/interop -tags memory -count=1 -timeout 30m
 
 bench: build ## ice-migrate against PyIceberg and DuckDB; ROWS=1000000 for a quick look
 	testdata/interop/setup.sh $(DEPS)

@@ -5,10 +5,11 @@ package interop
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // leastCases is the number of cases that ran when it was last counted: fewer is a failure, so that
@@ -23,7 +24,9 @@ const workers = 2
 func TestTablesMove(t *testing.T) {
 	l := openLab(t)
 	before := l.sourceState(t)
+	began := time.Now()
 	outcomes := l.moveAll(t)
+	say("%5.1f s  %d moves", time.Since(began).Seconds(), len(outcomes))
 	if after := l.sourceState(t); after != before {
 		t.Errorf("the sources changed while they were read:\n%s", firstChange(before, after))
 	}
@@ -35,7 +38,9 @@ func TestTablesMove(t *testing.T) {
 		}
 	}
 	db := l.gather(t, moved)
+	began = time.Now()
 	l.readAll(t, db, moved)
+	say("%5.1f s  %d tables read by %s", time.Since(began).Seconds(), len(moved), strings.Join(readers, ", "))
 
 	cases := 0
 	for _, o := range outcomes {
@@ -43,8 +48,7 @@ func TestTablesMove(t *testing.T) {
 		cases++
 	}
 	t.Run("one process and three", func(t *testing.T) { l.compareWays(t, db, outcomes) })
-	// Printed past the testing package: CI shows it without -v.
-	fmt.Fprintf(os.Stderr, "interop: %d cases ran\n", cases)
+	say("interop: %d cases ran", cases)
 	if cases < leastCases {
 		t.Errorf("%d cases ran, at least %d did before", cases, leastCases)
 	}
@@ -105,6 +109,11 @@ func (l *lab) judge(t *testing.T, o *outcome) {
 		t.Fatal("the move failed")
 	}
 	o.judgeReceipt(t)
+	for _, r := range o.verified {
+		if r.code != 0 {
+			t.Errorf("verification:\n%s", told(o.verified))
+		}
+	}
 	agreed := 0
 	for _, reader := range readers {
 		rows, err := l.found(reader, m)

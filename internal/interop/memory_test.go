@@ -62,7 +62,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	for name, peak := range peaks {
 		small, large := peak[smallMB], peak[largeMB]
-		fmt.Fprintf(os.Stderr, "memory: %-24s %4.0f MB over %d MB, %4.0f MB over %d MB\n", name, small, smallMB, large, largeMB)
+		say("memory: %-24s %4.0f MB over %d MB, %4.0f MB over %d MB", name, small, smallMB, large, largeMB)
 		if large > mostMB {
 			t.Errorf("%s takes %.0f MB, at most %d are allowed", name, large, mostMB)
 		}

@@ -28,6 +28,17 @@ type receipt struct {
 	} `json:"verification"`
 }
 
+// errorLines returns the lines that begin with "Error: ".
+func (r run) errorLines() []string {
+	var lines []string
+	for line := range strings.Lines(r.stderr) {
+		if strings.HasPrefix(line, "Error: ") {
+			lines = append(lines, strings.TrimRight(line, "\n"))
+		}
+	}
+	return lines
+}
+
 // An outcome is what a move did.
 type outcome struct {
 	move          *move
@@ -36,6 +47,7 @@ type outcome struct {
 	stdout        []byte
 	before, after string   // metadata locations of the destination
 	newFiles      []string // below the destination's location
+	verified      []run    // ice-verify, where it was asked
 	err           error    // of the harness
 }
 
@@ -103,6 +115,10 @@ func (l *lab) carry(t *testing.T, m *move) *outcome {
 	if o.after, o.err = metadataLocation(o.db, "dst", m.destination); o.err != nil {
 		return o
 	}
+	if m.way == byPipe && m.label == "" && m.fixture.Mode == "" && o.succeeded() {
+		verify := l.stage(m, dir, "ice-verify", l.source(m, "src-"), l.target(m, "dst-", dir), []string{"--method", "row_count"})
+		o.verified = pipe(t, []program{verify}, nil)
+	}
 	now, err := filesUnder(location)
 	o.err = err
 	for _, name := range now {
@@ -131,13 +147,7 @@ func (l *lab) programs(m *move, dir string) []program {
 	if m.checkpoint {
 		end = append(end, "--checkpoint", filepath.Join(dir, "checkpoint.json"))
 	}
-	var env []string
-	if m.named {
-		env = append(l.configured("SRC", m.db, "src_wh"), l.configured("DST", filepath.Join(dir, "dst.db"), "dst_wh")...)
-	}
-	stage := func(name string, args ...[]string) program {
-		return program{args: slices.Concat(append([][]string{{filepath.Join(l.bin, name)}}, args...)...), env: env, dir: dir}
-	}
+	stage := func(name string, args ...[]string) program { return l.stage(m, dir, name, args...) }
 	if m.way == byMigrate {
 		if m.fixture.Mode == "" {
 			end = append(end, "--verify", "row_count") // an append to rows that are there differs by them
@@ -153,6 +163,15 @@ func (l *lab) programs(m *move, dir string) []program {
 		stage("ice-reconcile", l.target(m, "", dir), m.plan),
 		stage("ice-write", write, end),
 	}
+}
+
+// stage is a call of one program.
+func (l *lab) stage(m *move, dir, name string, args ...[]string) program {
+	p := program{args: slices.Concat(append([][]string{{filepath.Join(l.bin, name)}}, args...)...), dir: dir}
+	if m.named {
+		p.env = append(l.configured("SRC", m.db, "src_wh"), l.configured("DST", filepath.Join(dir, "dst.db"), "dst_wh")...)
+	}
+	return p
 }
 
 // configured are the variables that configure a catalog as PyIceberg wants it.

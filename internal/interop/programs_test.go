@@ -55,6 +55,12 @@ func build(t *testing.T, root string) string {
 	return bin
 }
 
+// say prints a line at once. The targets of the Makefile run this package as the current folder, where
+// "go test" passes it on; a log of the test would be shown on failure alone.
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+}
+
 // call runs a command of the harness; its failure ends the test.
 func call(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
@@ -63,7 +69,7 @@ func call(t *testing.T, cmd *exec.Cmd) {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)
 	}
-	t.Logf("%s: %.1f s", filepath.Base(cmd.Args[0])+" "+strings.Join(cmd.Args[1:], " "), time.Since(began).Seconds())
+	say("%5.1f s  %s", time.Since(began).Seconds(), program{args: cmd.Args})
 }
 
 // A program is one stage of a pipe.
@@ -92,17 +98,6 @@ type run struct {
 	piped   bool // SIGPIPE ended it
 	stderr  string
 	maxRSS  int64 // peak of resident memory in bytes
-}
-
-// errorLines returns the lines that begin with "Error: ".
-func (r run) errorLines() []string {
-	var lines []string
-	for line := range strings.Lines(r.stderr) {
-		if strings.HasPrefix(line, "Error: ") {
-			lines = append(lines, strings.TrimRight(line, "\n"))
-		}
-	}
-	return lines
 }
 
 // pipe runs programs joined by pipes, the last one's stdout into out, and waits for all.
@@ -163,15 +158,6 @@ func pipe(t *testing.T, programs []program, out io.Writer) []run {
 func environment(p program) []string {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8"}
 	return append(env, p.env...)
-}
-
-// copyFile copies a file of the harness.
-func copyFile(from, to string) error {
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, content, 0o644)
 }
 
 // told joins what the programs said, for messages of failed tests.

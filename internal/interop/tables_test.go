@@ -174,6 +174,15 @@ func (l *lab) sweep(t *testing.T) {
 	}
 }
 
+// copyFile copies a file of the harness.
+func copyFile(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o644)
+}
+
 // filesUnder lists the files below a folder, sorted; none when the folder is not there.
 func filesUnder(dir string) ([]string, error) {
 	var files []string

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/apache/arrow-go/v18/arrow"
 )
 
 // maxRows bounds the rows of a record batch. Rows may cost no bytes at all, as those of a column of
@@ -17,15 +19,51 @@ const (
 	codecZstd = 1
 )
 
-// checkBatch holds a RecordBatch table (Message.fbs) against the body of its message, so that
-// decoding it stays inside the body, and takes at most limit bytes where the body is compressed.
-func checkBatch(f *flat, batch int, body []byte, limit int64) error {
+// A layout is how many nodes, buffers and counts of variadic buffers a record batch must have.
+// arrow-go's reader takes as many as the schema asks for, and reads past the end of what is there.
+type layout struct {
+	nodes, buffers, views int
+}
+
+// add adds what an array of type dt has, the variadic buffers of views not counted.
+func (l *layout) add(dt arrow.DataType) {
+	if ext, ok := dt.(arrow.ExtensionType); ok {
+		l.add(ext.StorageType())
+		return
+	}
+	l.nodes++
+	switch dt.ID() {
+	case arrow.NULL, arrow.RUN_END_ENCODED:
+	case arrow.STRUCT, arrow.FIXED_SIZE_LIST:
+		l.buffers++
+	case arrow.STRING, arrow.BINARY, arrow.LARGE_STRING, arrow.LARGE_BINARY, arrow.LIST_VIEW, arrow.LARGE_LIST_VIEW:
+		l.buffers += 3
+	case arrow.STRING_VIEW, arrow.BINARY_VIEW:
+		l.buffers += 2
+		l.views++
+	default: // values of fixed width, indices of dictionaries, lists, maps
+		l.buffers += 2
+	}
+	if nested, ok := dt.(arrow.NestedType); ok {
+		for _, f := range nested.Fields() {
+			l.add(f.Type)
+		}
+	}
+}
+
+// checkBatch holds a RecordBatch table (Message.fbs) against the body of its message and the layout
+// of its schema, so that decoding it stays inside the body, and takes at most limit bytes where the
+// body is compressed.
+func checkBatch(f *flat, batch int, want layout, body []byte, limit int64) error {
 	if length := f.slot(batch, 0); length != 0 {
 		if n := f.i64(length); n < 0 || n > maxRows {
 			f.fail("record batch of %d rows", n)
 		}
 	}
 	first, n := f.vector(batch, 1, 16)
+	if n != want.nodes {
+		f.fail("record batch of %d arrays, the schema has %d", n, want.nodes)
+	}
 	for i := range n {
 		length, nulls := f.i64(first+16*i), f.i64(first+16*i+8)
 		if length < 0 || length > maxRows || nulls < 0 || nulls > length {
@@ -67,6 +105,9 @@ func checkBatch(f *flat, batch int, body []byte, limit int64) error {
 		}
 	}
 	first, n = f.vector(batch, 4, 8)
+	if n != want.views {
+		f.fail("record batch with views in %d arrays, the schema has %d", n, want.views)
+	}
 	var variadic int64
 	for i := range n {
 		v := f.i64(first + 8*i)
@@ -75,6 +116,9 @@ func checkBatch(f *flat, batch int, body []byte, limit int64) error {
 			break
 		}
 		variadic += v
+	}
+	if int64(want.buffers)+variadic != int64(buffers) {
+		f.fail("record batch of %d buffers, the schema asks for %d", buffers, int64(want.buffers)+variadic)
 	}
 	return f.err
 }

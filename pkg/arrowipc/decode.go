@@ -18,6 +18,9 @@ type decoder struct {
 	reader *ipc.Reader
 	feed   *feed
 	schema *arrow.Schema // marks taken out
+
+	batches      layout
+	dictionaries map[int64]layout
 }
 
 // newDecoder takes the schema's message.
@@ -39,7 +42,39 @@ func newDecoder(src *source, schema *message) (_ *decoder, err error) {
 		}
 	}
 	d.schema = withoutMarks(d.reader.Schema())
+	var values []arrow.DataType
+	for _, f := range d.schema.Fields() {
+		d.batches.add(f.Type)
+		values = append(values, dictionaryValues(f.Type)...)
+	}
+	if len(values) != len(schema.flat.dictionaries) {
+		return nil, errors.New("schema with a dictionary out of place")
+	}
+	d.dictionaries = map[int64]layout{}
+	for i, id := range schema.flat.dictionaries {
+		var l layout
+		l.add(values[i])
+		d.dictionaries[id] = l
+	}
 	return d, nil
+}
+
+// dictionaryValues are the types of the values of all dictionaries in a type, depth first.
+func dictionaryValues(dt arrow.DataType) []arrow.DataType {
+	var out []arrow.DataType
+	if ext, ok := dt.(arrow.ExtensionType); ok {
+		dt = ext.StorageType()
+	}
+	if d, ok := dt.(*arrow.DictionaryType); ok {
+		out = append(out, d.ValueType)
+		dt = d.ValueType
+	}
+	if nested, ok := dt.(arrow.NestedType); ok {
+		for _, f := range nested.Fields() {
+			out = append(out, dictionaryValues(f.Type)...)
+		}
+	}
+	return out
 }
 
 // decode decodes a record batch, which the caller owns.
@@ -53,16 +88,26 @@ func (d *decoder) decode(m *message) (_ arrow.RecordBatch, err error) {
 
 // check holds what a message says of its buffers against its body.
 func (d *decoder) check(m *message) error {
-	batch := m.pos
-	if m.kind == kindDictionary {
-		if batch = m.flat.table(m.pos, 1); batch == 0 {
-			return errors.New("dictionary without values")
+	body, limit := m.body.Bytes(), d.src.limits.Body
+	switch m.kind {
+	case kindBatch:
+		return checkBatch(m.flat, m.pos, d.batches, body, limit)
+	case kindDictionary:
+		var id int64
+		if at := m.flat.slot(m.pos, 0); at != 0 {
+			id = m.flat.i64(at)
 		}
+		want, ok := d.dictionaries[id]
+		if !ok {
+			return fmt.Errorf("dictionary %d is not in the schema", id)
+		}
+		values := m.flat.table(m.pos, 1)
+		if values == 0 {
+			return fmt.Errorf("dictionary %d without values", id)
+		}
+		return checkBatch(m.flat, values, want, body, limit)
 	}
-	if m.kind == kindSchema {
-		return errors.New("a second schema")
-	}
-	return checkBatch(m.flat, batch, m.body.Bytes(), d.src.limits.Body)
+	return errors.New("a second schema")
 }
 
 // next takes the next record batch out of the reader, and checks that all of its values can be
@@ -217,9 +262,11 @@ func checkType(dt arrow.DataType) error {
 		}
 	case arrow.DecimalType:
 		most := map[int]int32{32: 9, 64: 18, 128: 38, 256: 76}[t.BitWidth()]
-		if p := t.GetPrecision(); p < 1 || p > most {
-			return fmt.Errorf("decimal of %d digits", p)
+		if p, s := t.GetPrecision(), t.GetScale(); p < 1 || p > most || s < -most || s > most {
+			return fmt.Errorf("decimal of %d digits and scale %d", p, s)
 		}
+	case arrow.UnionType:
+		return fmt.Errorf("type %s has no like in a table: leave the column out", t)
 	case *arrow.DictionaryType:
 		return checkType(t.ValueType)
 	case arrow.ExtensionType:

@@ -19,6 +19,8 @@ type flat struct {
 	buf    []byte
 	budget int64 // what walking may still cost, so that shared offsets cannot multiply work
 	err    error
+
+	dictionaries []int64 // of the fields of a schema, depth first
 }
 
 func newFlat(buf []byte) *flat {
@@ -230,7 +232,13 @@ func checkField(f *flat, field, depth int, count *int) {
 		return
 	}
 	f.pairs(field, 6)
-	f.table(field, 4)
+	if d := f.table(field, 4); d != 0 {
+		var id int64
+		if at := f.slot(d, 0); at != 0 {
+			id = f.i64(at)
+		}
+		f.dictionaries = append(f.dictionaries, id)
+	}
 	first, n := f.vector(field, 5, 4)
 	for i := range n {
 		checkField(f, f.follow(first+4*i), depth+1, count)

@@ -46,8 +46,6 @@ func plainType(dt arrow.DataType) (arrow.DataType, error) {
 		return arrow.FixedWidthTypes.Boolean, nil
 	case arrow.ExtensionType:
 		return plainType(t.StorageType())
-	case arrow.UnionType:
-		return nil, fmt.Errorf("type %s has no like in a table: leave the column out", t)
 	case *arrow.StructType:
 		fields := t.Fields()
 		for i := range fields {

@@ -98,11 +98,12 @@ func left(s rows.Span) int {
 }
 
 // stream is a rows.Stream of the script, made anew for each reading of it.
-func stream(t testing.TB, mem memory.Allocator) rows.Stream {
+func stream(t testing.TB, mem memory.Allocator) rows.Stream { return streamOf(t, mem, testSchema()) }
+
+func streamOf(t testing.TB, mem memory.Allocator, schema *arrow.Schema) rows.Stream {
 	spans := script()
 	seal := rows.Seal{Rows: 14, Rejects: 6, BytesRead: 4711, Records: int64(len(spans)),
 		Warnings: []string{"a <warning>"}, Last: spans[len(spans)-1].To}
-	schema := testSchema()
 	return rows.Stream{
 		Header: testHeader(),
 		Schema: schema,
@@ -118,6 +119,17 @@ func stream(t testing.TB, mem memory.Allocator) rows.Stream {
 		},
 		Seal: func() (rows.Seal, error) { return seal, nil },
 	}
+}
+
+// writtenNarrow is a short stream, for tests that take it byte by byte.
+func writtenNarrow(t testing.TB, opts ...arrowipc.WriteOption) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	narrow := arrow.NewSchema([]arrow.Field{testSchema().Field(0), testSchema().Field(3)}, nil)
+	if _, err := arrowipc.Write(context.Background(), &b, streamOf(t, memory.DefaultAllocator, narrow), opts...); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 func written(t testing.TB, opts ...arrowipc.WriteOption) []byte {

@@ -107,6 +107,9 @@ func (s *sender) start(in rows.Stream, compression string) error {
 		if has(f.Type, arrow.DICTIONARY) {
 			return fmt.Errorf("column %q is dictionary-encoded: decode it before it is sent", f.Name)
 		}
+		if err := checkType(f.Type); err != nil {
+			return fmt.Errorf("column %q: %w", f.Name, err)
+		}
 	}
 	h := in.Header
 	if h.Protocol == 0 {

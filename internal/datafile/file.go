@@ -1,0 +1,173 @@
+package datafile
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+)
+
+const magic = "PAR1"
+
+// Output is where a File goes.
+type Output interface {
+	io.Writer
+	// Sync returns once what was written survives a crash, as far as the store can promise it.
+	Sync() error
+	Close() error
+}
+
+// A File is a Parquet file in the making, assembled from column chunks: for each row group the
+// chunks of all leaves in the order of the shape. After an error it is of no use but to Abort.
+type File struct {
+	out    Output
+	buf    *bufio.Writer
+	pos    int64
+	shape  *Shape
+	footer *metadata.FileMetaDataBuilder
+	group  *metadata.RowGroupMetaDataBuilder
+	next   int // leaf that Add expects
+	groups []groupSize
+	rows   int64
+	nans   []int64 // per leaf
+	blind  []bool  // per leaf: a chunk has values, but not their smallest and largest
+}
+
+// groupSize is what the library's row group builder does not know of chunks made elsewhere.
+type groupSize struct{ offset, compressed, uncompressed int64 }
+
+// Create starts a file of the given shape on out, which it owns from then on.
+func Create(out Output, shape *Shape) (*File, error) {
+	f := &File{
+		out:    out,
+		buf:    bufio.NewWriterSize(out, 64<<10),
+		shape:  shape,
+		footer: metadata.NewFileMetadataBuilder(shape.Parquet, parquet.NewWriterProperties(), nil),
+		next:   len(shape.Leaves),
+		nans:   make([]int64, len(shape.Leaves)),
+		blind:  make([]bool, len(shape.Leaves)),
+	}
+	_, err := f.buf.WriteString(magic)
+	f.pos = int64(len(magic))
+	if err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return f, nil
+}
+
+// Pos is how many bytes the file has so far.
+func (f *File) Pos() int64 { return f.pos }
+
+// Rows is how many rows the file has so far.
+func (f *File) Rows() int64 { return f.rows }
+
+// RowGroup starts a row group of that many rows.
+func (f *File) RowGroup(rows int64) error {
+	if f.next != len(f.shape.Leaves) {
+		return fmt.Errorf("row group %d has %d of %d columns", len(f.groups)-1, f.next, len(f.shape.Leaves))
+	}
+	f.group = f.footer.AppendRowGroup()
+	f.group.SetNumRows(int(rows))
+	f.groups = append(f.groups, groupSize{offset: f.pos})
+	f.next = 0
+	f.rows += rows
+	return nil
+}
+
+// Add writes the row group's next chunk, and releases it in any case.
+func (f *File) Add(c Chunk) error {
+	defer c.Release()
+	switch {
+	case f.group == nil || f.next == len(f.shape.Leaves) || c.Leaf != f.next:
+		return fmt.Errorf("chunk of column %d where column %d is due", c.Leaf, f.next)
+	case c.Rows != f.group.NumRows():
+		return fmt.Errorf("column %q: chunk of %d rows in a row group of %d", f.shape.Leaves[c.Leaf].Name, c.Rows, f.group.NumRows())
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	n, err := c.body.WriteTo(f.buf)
+	if err != nil {
+		return err
+	}
+	f.describe(c, f.pos-c.base)
+	f.pos += n
+	f.next++
+	f.nans[c.Leaf] += c.NaNs
+	f.blind[c.Leaf] = f.blind[c.Leaf] || c.boundless()
+	return nil
+}
+
+// describe takes over what is known of a chunk into the footer, with its offsets shifted.
+func (f *File) describe(c Chunk, shift int64) {
+	dst := f.group.NextColumnChunk().Contents()
+	path := dst.MetaData.PathInSchema
+	*dst = *c.meta.Contents()
+	m := *dst.MetaData // of its own, as the row groups of a source share theirs
+	dst.MetaData = &m
+	m.PathInSchema = path
+	m.DataPageOffset += shift
+	if m.DictionaryPageOffset != nil {
+		d := *m.DictionaryPageOffset + shift
+		m.DictionaryPageOffset = &d
+	}
+	// What lies outside the pages does not come along.
+	m.IndexPageOffset, m.BloomFilterOffset, m.BloomFilterLength = nil, nil, nil
+	dst.ColumnIndexOffset, dst.ColumnIndexLength, dst.OffsetIndexOffset, dst.OffsetIndexLength = nil, nil, nil, nil
+	dst.FileOffset = 0
+	g := &f.groups[len(f.groups)-1]
+	g.compressed += m.TotalCompressedSize
+	g.uncompressed += m.TotalUncompressedSize
+}
+
+// Close writes the footer, syncs and closes. It gives what the footer says and the file's size.
+func (f *File) Close() (*metadata.FileMetaData, int64, error) {
+	meta, err := f.finish()
+	if err == nil {
+		err = f.out.Sync()
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.out.Close())
+	}
+	if err := f.out.Close(); err != nil {
+		return nil, 0, err
+	}
+	return meta, f.pos, nil
+}
+
+func (f *File) finish() (*metadata.FileMetaData, error) {
+	if f.next != len(f.shape.Leaves) {
+		return nil, fmt.Errorf("row group %d has %d of %d columns", len(f.groups)-1, f.next, len(f.shape.Leaves))
+	}
+	meta, err := f.footer.Finish()
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range f.groups {
+		rg, ordinal := meta.RowGroups[i], int16(i)
+		rg.FileOffset, rg.TotalCompressedSize, rg.TotalByteSize = &g.offset, &g.compressed, g.uncompressed
+		if i <= 1<<15-1 {
+			rg.Ordinal = &ordinal
+		}
+	}
+	var b bytes.Buffer
+	n, err := meta.WriteTo(&b, nil)
+	if err != nil {
+		return nil, err
+	}
+	b.Write(binary.LittleEndian.AppendUint32(nil, uint32(n)))
+	b.WriteString(magic)
+	f.pos += int64(b.Len())
+	if _, err := b.WriteTo(f.buf); err != nil {
+		return nil, err
+	}
+	return meta, f.buf.Flush()
+}
+
+// Abort closes the file without a footer: no reader takes it for whole.
+func (f *File) Abort() error { return f.out.Close() }

@@ -1,0 +1,208 @@
+package datafile
+
+import (
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/apache/iceberg-go"
+	iceio "github.com/apache/iceberg-go/io"
+)
+
+// LocalPath gives the path of a local location: file:///p, file:/p or a bare path, which is what
+// Iceberg's Java library and PyIceberg take it for: the characters as they stand, percent signs
+// included. It reports false for the location of another store.
+func LocalPath(location string) (string, bool) {
+	rest, isURI := cutScheme(location, "file")
+	if isURI {
+		if after, ok := strings.CutPrefix(rest, "//"); ok {
+			slash := strings.IndexByte(after, '/')
+			if slash < 0 {
+				return "", false
+			}
+			return after[slash:], after[:slash] == "" || after[:slash] == "localhost"
+		}
+		return rest, true
+	}
+	if i := strings.Index(location, "://"); i > 0 && !strings.ContainsAny(location[:i], "/\\") {
+		return "", false
+	}
+	return location, true
+}
+
+func cutScheme(location, scheme string) (string, bool) {
+	if len(location) > len(scheme) && location[len(scheme)] == ':' && strings.EqualFold(location[:len(scheme)], scheme) {
+		return location[len(scheme)+1:], true
+	}
+	return location, false
+}
+
+// dataLocation is the folder of a table's data files.
+func dataLocation(cfg Config) string {
+	base := cfg.Properties.Get(propDataPath, "")
+	if base == "" {
+		base = strings.TrimRight(cfg.Location, "/") + "/data"
+	}
+	return strings.TrimRight(base, "/")
+}
+
+// checkLocation refuses what libraries take for different files: iceberg-go decodes percent signs
+// of a file: URI where Java and PyIceberg do not, and cuts it at # and ?.
+func checkLocation(base string) error {
+	if _, ok := cutScheme(base, "file"); !ok {
+		return nil
+	}
+	if i := strings.IndexAny(base, "%#?"); i >= 0 {
+		return fmt.Errorf("data location %q holds %q, which Iceberg libraries resolve to different files: set table property %q to a location without it", base, base[i], propDataPath)
+	}
+	return nil
+}
+
+// fileLocation places a new data file. The folders of its partition are for people: what counts is
+// the partition in the metadata.
+func fileLocation(cfg Config, base, partition, name string) string {
+	if !strings.HasSuffix(name, ".parquet") {
+		name += ".parquet"
+	}
+	if !javaTrue(cfg.Properties, propObjectStore, false) {
+		return base + "/" + joinPath(partition, name)
+	}
+	// Hashed folders in front, so that an object store spreads the files of a partition.
+	h := fnv.New32a()
+	h.Write([]byte(joinPath(partition, name)))
+	bits := fmt.Sprintf("%020b", h.Sum32()&(1<<20-1))
+	hashed := joinPath(bits[:4], bits[4:8], bits[8:12], bits[12:])
+	if javaTrue(cfg.Properties, propObjectPaths, true) {
+		return base + "/" + joinPath(hashed, partition, name)
+	}
+	return base + "/" + hashed + "-" + name
+}
+
+func joinPath(parts ...string) string {
+	kept := parts[:0:0]
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, "/")
+}
+
+func javaTrue(props iceberg.Properties, key string, unset bool) bool {
+	v, ok := props[key]
+	if !ok {
+		return unset
+	}
+	return strings.EqualFold(v, "true")
+}
+
+// maxFolder is how long a folder's name may get; file systems end at 255 bytes (case 64).
+const maxFolder = 200
+
+// folder is the path component of a partition value, name=value. Java escapes odd characters with
+// percent signs. Those are what libraries resolve differently in file: URIs, so here they become _,
+// and a hash behind them tells values apart.
+func folder(name, value string) string {
+	whole := name + "=" + value
+	odd := false
+	plain := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("_-.=", r):
+			return r
+		}
+		odd = true
+		return '_'
+	}, whole)
+	if !odd && len(plain) <= maxFolder {
+		return plain
+	}
+	h := fnv.New64a()
+	h.Write([]byte(whole))
+	return fmt.Sprintf("%s-%016x", plain[:min(len(plain), maxFolder-17)], h.Sum64())
+}
+
+// places creates files and remembers which folders must be synced so that the files last.
+type places struct {
+	fs iceio.WriteFileIO
+
+	mu      sync.Mutex
+	folders map[string]bool
+}
+
+// create opens a new file; one that is there already is an error.
+func (p *places) create(location string) (Output, error) {
+	path, local := LocalPath(location)
+	if local {
+		return p.createLocal(path)
+	}
+	if p.fs == nil {
+		scheme, _, _ := strings.Cut(location, "://")
+		return nil, fmt.Errorf("no file system for %s: locations", scheme)
+	}
+	w, err := p.fs.Create(location)
+	if err != nil {
+		return nil, err
+	}
+	return remote{w}, nil
+}
+
+func (p *places) createLocal(path string) (Output, error) {
+	dir := filepath.Dir(path)
+	made, err := makeFolders(dir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.folders == nil {
+		p.folders = map[string]bool{}
+	}
+	p.folders[dir] = true
+	for _, d := range made {
+		p.folders[filepath.Dir(d)] = true
+	}
+	return f, nil
+}
+
+// makeFolders makes dir and what lacks above it, and gives what it made.
+func makeFolders(dir string) ([]string, error) {
+	var made []string
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); err == nil || filepath.Dir(d) == d {
+			break
+		}
+		made = append(made, d)
+	}
+	return made, os.MkdirAll(dir, 0o777)
+}
+
+// sync makes the names of the files made so far last.
+func (p *places) sync() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for dir := range p.folders {
+		d, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		err = d.Sync()
+		d.Close() // opened for reading
+		if err != nil {
+			return fmt.Errorf("sync folder %q: %w", dir, err)
+		}
+	}
+	p.folders = nil
+	return nil
+}
+
+// remote is a file in a store that keeps what was closed.
+type remote struct{ iceio.FileWriter }
+
+func (remote) Sync() error { return nil }

@@ -1,0 +1,177 @@
+// Package catalogs finds and opens the tables that a command line names.
+//
+// It has two halves. Resolving turns flags, .pyiceberg.yaml and the environment into a Ref, and
+// touches no catalog: what goes wrong there is a UsageError or a broken configuration. Opening
+// takes a Ref to the catalog and loads the table.
+//
+// A catalog that is opened ReadOnly is left as it was found, to the file: nothing of it is made,
+// altered, migrated or switched to another journal mode. One that is opened ReadWrite changes by
+// commits to its tables alone. No catalog and no table is ever created, Temporary apart.
+//
+// Importing the package registers the storages of table files: the local file system in a form
+// that reads paths as PyIceberg and Spark write them and syncs what it writes, and, unless built
+// with the tag noclouds, S3, GCS and Azure.
+package catalogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/table"
+
+	"icepipe/pkg/plan"
+	"icepipe/pkg/rows"
+)
+
+// A UsageError says that the command line is wrong, which could be told without a catalog.
+type UsageError struct{ Text string }
+
+func (e *UsageError) Error() string { return e.Text }
+
+func usage(format string, args ...any) error {
+	return &UsageError{fmt.Sprintf(format, args...)}
+}
+
+// A Ref names a table and how to reach its catalog.
+type Ref struct {
+	Place      rows.Place // with an absolute DBPath; an empty Name is found by looking for the table
+	Identifier []string   // namespace levels, then the name
+
+	// Properties are those of the configured catalog, for storage and catalog. They may hold
+	// secrets: they go to the library and nowhere else.
+	Properties map[string]string
+
+	prefix string // of the flags, for messages: "src-", "dst-" or none
+	origin string // where DBPath comes from, for messages
+}
+
+// String returns CATALOG.namespace.table, or namespace.table where the catalog's name is not known.
+func (r Ref) String() string {
+	if r.Place.Name == "" {
+		return plan.FormatPath(r.Identifier)
+	}
+	return plan.FormatPath(append([]string{r.Place.Name}, r.Identifier...))
+}
+
+// flag returns a flag's name as the user writes it.
+func (r Ref) flag(name string) string { return "--" + r.prefix + name }
+
+// where says what to look at when the database is not what it should be.
+func (r Ref) where() string {
+	if r.origin == "" {
+		return r.flag("db-path")
+	}
+	return r.origin
+}
+
+// FromPlace returns the Ref of a table by what a stream header or a checkpoint holds of it. A
+// place holds no secrets: the catalog's properties are looked up by its name in env, and taken if
+// a catalog of that name is configured for the same database.
+func FromPlace(place rows.Place, identifier []string, env Env) (Ref, error) {
+	r := Ref{Place: place, Identifier: slices.Clone(identifier), origin: "the recorded place"}
+	if len(identifier) < 2 {
+		return Ref{}, fmt.Errorf("recorded table %q has no namespace", plan.FormatPath(identifier))
+	}
+	if err := checkKind(place.Kind, ""); err != nil {
+		return Ref{}, err
+	}
+	if place.Name == "" {
+		return r, nil
+	}
+	c, err := env.catalog(place.Name)
+	if err != nil {
+		return Ref{}, err
+	}
+	if c == nil {
+		return r, nil
+	}
+	path, err := sqlitePath(c.properties["uri"], env.Dir)
+	if err == nil && path == place.DBPath {
+		r.Properties = c.properties
+	}
+	return r, nil
+}
+
+// A Mode says what an opened catalog is for.
+type Mode int
+
+const (
+	ReadOnly  Mode = iota // a source, or a destination that is only looked at
+	ReadWrite             // a destination
+)
+
+// An Opened table is loaded, and its catalog is open until Close.
+type Opened struct {
+	Catalog catalog.Catalog
+	Table   *table.Table
+	Ref     Ref // with the catalog's name found
+
+	close func() error
+}
+
+// Close gives the catalog back. The table must not be used after it.
+func (o *Opened) Close() error { return o.close() }
+
+// Open opens the catalog that ref names and loads the table. The error of a table that is not
+// there wraps catalog.ErrNoSuchTable, and names what is near.
+func Open(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
+	if err := checkKind(ref.Place.Kind, ref.flag("catalog")); err != nil {
+		return nil, err
+	}
+	if len(ref.Identifier) < 2 || slices.Contains(ref.Identifier, "") {
+		return nil, fmt.Errorf("table %q: a table has a namespace and a name", plan.FormatPath(ref.Identifier))
+	}
+	return kinds[ref.Place.Kind].open(ctx, ref, mode)
+}
+
+// A kind is a sort of catalog.
+type kind struct {
+	// settle checks the place of ref for what the kind needs, and completes it from ref's
+	// Properties. given is the db-path as the user gave it, if so.
+	settle func(ref *Ref, given string, env Env) error
+	open   func(ctx context.Context, ref Ref, mode Mode) (*Opened, error)
+}
+
+// kinds are those that this version can open; another kind is another line here.
+var kinds map[string]kind
+
+func init() { // in init, since the functions refer to Open's own table of kinds
+	kinds = map[string]kind{
+		"sqlite": {settle: settleSQLite, open: openSQLite},
+	}
+}
+
+// checkKind refuses kinds that this version does not have.
+func checkKind(name, where string) error {
+	if _, ok := kinds[name]; ok {
+		return nil
+	}
+	if where != "" {
+		where += ": "
+	}
+	return usage("%scatalog kind %q is not supported in this version, which has: %s",
+		where, name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+}
+
+// kindOf tells the kind of a configured catalog as PyIceberg does: by its type, else by its uri.
+func kindOf(properties map[string]string) (string, error) {
+	scheme, _, ok := strings.Cut(properties["uri"], ":")
+	scheme, _, _ = strings.Cut(strings.ToLower(scheme), "+") // sqlite+pysqlite
+	switch kind := strings.ToLower(properties["type"]); {
+	case kind != "" && kind != "sql":
+		return kind, nil
+	case !ok:
+		return "", errors.New("it has no uri")
+	case scheme == "http" || scheme == "https":
+		return "rest", nil
+	case scheme == "thrift":
+		return "hive", nil
+	default:
+		return scheme, nil
+	}
+}

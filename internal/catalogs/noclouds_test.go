@@ -1,0 +1,5 @@
+//go:build noclouds
+
+package catalogs
+
+var cloudSchemes []string

@@ -55,7 +55,7 @@ func notThere(ctx context.Context, ref Ref, mode Mode, db *sql.DB) error {
 	}
 	switch tables := near(ref.Identifier, here); {
 	case len(elsewhere) > 0:
-		return &notThereError{fmt.Sprintf("%s: it is there under the name %s, which %s takes", text, quoted(elsewhere), ref.flag("catalog-name"))}
+		return &notThereError{fmt.Sprintf("%s: it is there under %s, which %s takes as a name", text, quoted(elsewhere), ref.flag("catalog-name"))}
 	case len(tables) > 0:
 		text += ": near are " + strings.Join(tables, ", ")
 	case len(here) == 0 && len(all) > 0:

@@ -180,7 +180,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"another namespace", at(path, "", "warehouse", "customers"), []string{"near are sales.customers"}, true},
 		{"nothing near", at(path, "", "x", "zzzzzzzz"), []string{"it has 4 others, such as archive.orders"}, true},
 		{"level with a dot for two levels", at(two, "y", "a.b", "t"), []string{"near are a.t"}, true},
-		{"another name", at(path, "prod", "sales", "orders"), []string{`in catalog "prod"`, `it is there under the name "temporary", which --src-catalog-name takes`}, true},
+		{"another name", at(path, "prod", "sales", "orders"), []string{`in catalog "prod"`, `it is there under "temporary", which --src-catalog-name takes`}, true},
 		{"another name and table", at(path, "prod", "x", "y"), []string{`the names in the database are "temporary"`}, true},
 		{"no tables at all", at(blank, "", "a", "t"), []string{"it lists no tables"}, true},
 		{"several names", at(two, "", "a", "t"), []string{`under the names "x", "y": choose one with --src-catalog-name`}, false},
@@ -215,7 +215,7 @@ func TestOpenRefuses(t *testing.T) {
 				if errors.Is(err, catalog.ErrNoSuchTable) != tt.absent {
 					t.Errorf("errors.Is(%q, ErrNoSuchTable) is %v", err, !tt.absent)
 				}
-				if tt.absent && !strings.Contains(err.Error(), "never committed") && strings.Contains(err.Error(), "make the table first") != (mode == ReadWrite) && !strings.Contains(err.Error(), "under the name") {
+				if tt.absent && !strings.Contains(err.Error(), "never committed") && strings.Contains(err.Error(), "make the table first") != (mode == ReadWrite) && !strings.Contains(err.Error(), "it is there under") {
 					t.Errorf("the cure is wrong: %q", err)
 				}
 			})

@@ -122,6 +122,7 @@ type Pending struct {
 
 // A PendingFile is a data file that waits for its commit.
 type PendingFile struct {
+	SpecID  int    `json:"spec_id"` // of the partition spec that it is encoded with
 	Path    string `json:"path"`
 	Size    int64  `json:"size"`
 	Rows    int64  `json:"rows"`

@@ -1,0 +1,45 @@
+// Ice-migrate moves the rows of one Iceberg table into another, exactly once.
+//
+// Usage:
+//
+//	ice-migrate [flags]
+//	ice-migrate status --checkpoint FILE
+//
+// It is ice-scan, ice-reconcile and ice-write in one process, with the flags of all three; those of the
+// tables carry the prefixes src- and dst-, those that pin the source's snapshot the prefix source-. The
+// destination must exist. It is the source's catalog, namespace and name unless flags say otherwise.
+//
+// With --checkpoint a run that died is resumed by the same command, at the right row, from the snapshot
+// that was pinned when the job began. The checkpoint of a completed migration refuses another run.
+//
+// --dry-run makes every check, prints the plan and counts the rows, bytes and commits to come. It writes
+// nothing, takes no lock, and opens both catalogs for reading alone. --explain prints the plan alone.
+//
+// --verify row_count compares the counts of the source, at the migrated snapshot, and of the whole
+// destination afterwards; a mismatch exits 2.
+//
+// Status says where the job of a checkpoint stands and what another run would do.
+//
+// Examples:
+//
+//	ice-migrate \
+//	    --src-catalog sqlite --src-db-path src.db --src-warehouse src_wh --src-namespace sales --src-table orders \
+//	    --dst-catalog sqlite --dst-db-path dst.db --dst-warehouse dst_wh --dst-namespace warehouse --dst-table orders \
+//	    --batch-rows 50000 --column-mapping order_total:total_amount \
+//	    --on-missing-in-source null --on-missing-in-dest auto_add \
+//	    --checkpoint orders.checkpoint.json --verify row_count
+//	ice-migrate status --checkpoint orders.checkpoint.json
+//
+// Exit codes:
+//
+//	0    done; the tables agree
+//	1    failed, a refused resume included
+//	2    verification: the tables differ
+//	3    the input stream ended before its seal: look upstream
+//	64   the command line is wrong
+//	130  interrupted; what was committed is recorded, run again to resume
+package main
+
+import "icepipe/internal/command"
+
+func main() { command.Main("ice-migrate") }

@@ -1,0 +1,50 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+
+	"icepipe/internal/cat"
+	"icepipe/pkg/arrowipc"
+)
+
+// catProgram is ice-cat.
+type catProgram struct {
+	versionFlag
+	File       string `arg:"" optional:"" help:"A saved stream (default stdin)."`
+	Format     string `enum:"table,jsonl,csv,header" default:"table" help:"table, jsonl, csv, or header for the header and the schema alone."`
+	Limit      int64  `short:"n" placeholder:"N" help:"Print N rows at most; the rest of the stream is still read to its seal."`
+	Marks      bool   `help:"Print the marks of each record batch: cursors, rows, ends of batches."`
+	UnsealedOK bool   `name:"unsealed-ok" default:"true" negatable:"" help:"Print streams of other programs too (default); with --no-unsealed-ok they are an error."`
+}
+
+// Run implements Program.
+func (p *catProgram) Run(ctx context.Context, w *World) error {
+	in := w.Stdin
+	if p.File != "" {
+		f, err := os.Open(p.File)
+		if err != nil {
+			return fmt.Errorf("stream: %w", err)
+		}
+		defer f.Close()
+		in = f
+	} else if w.Terminal(in) {
+		return usagef("stdin is a terminal; name a file or pipe an Arrow stream into ice-cat")
+	}
+	var options []arrowipc.ReadOption
+	if p.UnsealedOK {
+		options = append(options, arrowipc.WithUnsealedOK())
+	}
+	stream, err := arrowipc.Read(bufio.NewReaderSize(in, 1<<20), options...)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w.Stdout)
+	err = cat.Print(ctx, out, stream, cat.Options{Format: p.Format, Limit: p.Limit, Marks: p.Marks})
+	if flush := out.Flush(); err == nil {
+		err = flush
+	}
+	return err
+}

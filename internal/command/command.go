@@ -1,0 +1,127 @@
+// Package command is where the stages meet the world: command lines, standard streams, signals,
+// progress and exit codes.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"icepipe/internal/catalogs"
+)
+
+// A World is what a program touches.
+type World struct {
+	Args           []string // without the program's name
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Env            catalogs.Env
+	// Terminal tells whether a stream is a terminal.
+	Terminal func(any) bool
+}
+
+// A Program is a command line and what it does.
+type Program interface {
+	Run(ctx context.Context, w *World) error
+}
+
+// Main runs the program of that name in this process's world and exits. Nothing else exits.
+func Main(name string) {
+	// The libraries log by the standard loggers; their lines are not for our user's stderr.
+	log.SetOutput(io.Discard)
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	go func() {
+		<-ctx.Done()
+		stop() // a second signal kills
+	}()
+	w := &World{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: isTerminal}
+	var err error
+	if w.Env, err = catalogs.FromOS(); err != nil {
+		os.Exit(report(w, name, err))
+	}
+	os.Exit(Run(ctx, name, w))
+}
+
+// Run runs the program of that name in a world and returns its exit code. ctx ends when the user
+// interrupts.
+func Run(ctx context.Context, name string, w *World) int {
+	err := run(ctx, name, w)
+	if ctx.Err() != nil && err != nil {
+		err = fmt.Errorf("%w: %w", errInterrupted, err)
+	}
+	return report(w, name, err)
+}
+
+func run(ctx context.Context, name string, w *World) error {
+	p, ok := programs[name]
+	if !ok {
+		return fmt.Errorf("no program %q", name)
+	}
+	grammar := p.grammar()
+	parsed, done, err := parse(name, p.about, grammar, w)
+	if err != nil || done {
+		return err
+	}
+	program, ok := grammar.(Program)
+	if chosen := parsed.Selected(); chosen != nil {
+		program, ok = chosen.Target.Addr().Interface().(Program)
+	}
+	if !ok {
+		return fmt.Errorf("%s: no such command", name)
+	}
+	return program.Run(ctx, w)
+}
+
+// A program is an entry of the table of programs.
+type program struct {
+	about   string
+	grammar func() any
+}
+
+var programs = map[string]program{
+	"ice-scan":      {"Reads an Iceberg table, pinned to a snapshot, and writes its rows as an Arrow IPC stream.", func() any { return new(scanProgram) }},
+	"ice-reconcile": {"Projects an Arrow IPC stream to the columns of a destination table.", func() any { return new(reconcileProgram) }},
+	"ice-write":     {"Appends the rows of an Arrow IPC stream to an Iceberg table, exactly once.", func() any { return new(writeProgram) }},
+	"ice-migrate":   {"Moves the rows of one Iceberg table into another: scan, reconcile and write in one process.", func() any { return new(migrateProgram) }},
+	"ice-verify":    {"Compares two Iceberg tables.", func() any { return new(verifyProgram) }},
+	"ice-cat":       {"Prints an Arrow IPC stream for people.", func() any { return new(catProgram) }},
+}
+
+// exited is what parse recovers when kong wants to exit, after --help or --version.
+type exited int
+
+// parse reads the command line. It returns done when the line was answered already.
+func parse(name, about string, grammar any, w *World) (parsed *kong.Context, done bool, err error) {
+	parser, err := kong.New(grammar,
+		kong.Name(name), kong.Description(about+exitCodes), kong.Writers(w.Stdout, w.Stderr),
+		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Exit(func(code int) { panic(exited(code)) }), kong.Vars{"version": name + " " + version()})
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(exited); !ok {
+				panic(r)
+			}
+			done = true
+		}
+	}()
+	parsed, err = parser.Parse(w.Args)
+	var bad *kong.ParseError
+	if errors.As(err, &bad) {
+		return nil, false, &catalogs.UsageError{Text: bad.Error() + "; see " + name + " --help"}
+	}
+	return parsed, false, err
+}

@@ -1,0 +1,169 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"icepipe/internal/catalogs"
+	"icepipe/pkg/ckpt"
+	"icepipe/pkg/migrate"
+	"icepipe/pkg/plan"
+)
+
+// versionFlag is on every program.
+type versionFlag struct {
+	Version kong.VersionFlag `help:"Print the version and exit."`
+}
+
+// pinFlags say which snapshot of the source is read.
+type pinFlags struct {
+	Snapshot string `placeholder:"ID" help:"Read this snapshot of the source."`
+	Ref      string `placeholder:"BRANCH|TAG" help:"Read the snapshot of this branch or tag."`
+	AsOf     string `placeholder:"TIME" help:"Read the snapshot that was current at this time (2006-01-02T15:04:05Z, a date, or milliseconds since 1970)."`
+}
+
+func (f pinFlags) pin(prefix string) (migrate.Pin, error) {
+	given := 0
+	for _, s := range []string{f.Snapshot, f.Ref, f.AsOf} {
+		if s != "" {
+			given++
+		}
+	}
+	if given > 1 {
+		return migrate.Pin{}, usagef("--%ssnapshot, --%sref and --%sas-of exclude each other", prefix, prefix, prefix)
+	}
+	p := migrate.Pin{Ref: f.Ref, AsOf: f.AsOf}
+	if f.Snapshot != "" {
+		id, err := strconv.ParseInt(f.Snapshot, 10, 64)
+		if err != nil {
+			return p, usagef("--%ssnapshot %q: want a snapshot ID", prefix, f.Snapshot)
+		}
+		p.Snapshot = &id
+	}
+	return p, nil
+}
+
+// cutFlags say which rows are read and how they are cut.
+type cutFlags struct {
+	Select          []string `placeholder:"COLUMN,…" help:"Read these source columns alone, in this order."`
+	RowFilter       string   `placeholder:"TEXT" help:"Not supported in this version."`
+	BatchRows       string   `default:"50000" placeholder:"N|auto" help:"Source rows of one commit (default ${default}), or a number that suits the source's files."`
+	RecordBatchRows int64    `placeholder:"N" help:"Rows of one Arrow record batch at most (default: what suits the rows)."`
+	Limit           int64    `placeholder:"N" help:"Read N rows at most: a trial, which takes no checkpoint."`
+}
+
+func (f cutFlags) options() (migrate.ScanOptions, error) {
+	o := migrate.ScanOptions{Select: f.Select, RecordRows: f.RecordBatchRows, Limit: f.Limit}
+	if f.RowFilter != "" {
+		return o, usagef("--row-filter is not supported in this version; leave it out, or migrate the whole table")
+	}
+	if f.RecordBatchRows < 0 {
+		return o, usagef("--record-batch-rows %d: want at least 1", f.RecordBatchRows)
+	}
+	if f.Limit < 0 {
+		return o, usagef("--limit %d: want at least 1", f.Limit)
+	}
+	var err error
+	o.BatchRows, err = batchRows(f.BatchRows)
+	return o, err
+}
+
+func batchRows(text string) (int64, error) {
+	if text == "auto" {
+		return migrate.AutoBatchRows, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, usagef("--batch-rows %q: want a number of at least 1, or auto", text)
+	}
+	return n, nil
+}
+
+// reconcileFlags say how source columns become destination columns.
+type reconcileFlags struct {
+	ColumnMapping   []string `sep:"none" placeholder:"SRC:DST" help:"The source column SRC becomes the destination column DST. Repeatable."`
+	OnMissingInSrc  string   `name:"on-missing-in-source" enum:"error,null,skip," default:"" placeholder:"error|null|skip" help:"What becomes of a destination column that the source lacks (default error): null writes null, skip the column's write-default."`
+	OnMissingInDest string   `name:"on-missing-in-dest" enum:"error,auto_add," default:"" placeholder:"error|auto_add" help:"What becomes of a source column that the destination lacks (default error): auto_add adds it there."`
+	TypeCoercion    []string `sep:"none" placeholder:"COL:TYPE" help:"The destination column COL has or gets TYPE. Repeatable."`
+	Plan            string   `placeholder:"FILE" help:"Take the plan from FILE, as --plan-out wrote it, in place of the mapping flags."`
+	PlanOut         string   `placeholder:"FILE" help:"Write the plan to FILE as JSON."`
+}
+
+func (f reconcileFlags) options() (plan.Options, error) {
+	o := plan.Options{MissingInSource: f.OnMissingInSrc, MissingInDest: f.OnMissingInDest}
+	for _, text := range f.ColumnMapping {
+		r, err := plan.ParseRename(text)
+		if err != nil {
+			return o, usagef("--column-mapping: %v", err)
+		}
+		o.Mapping = append(o.Mapping, r)
+	}
+	for _, text := range f.TypeCoercion {
+		c, err := plan.ParseCoercion(text)
+		if err != nil {
+			return o, usagef("--type-coercion: %v", err)
+		}
+		o.Coercions = append(o.Coercions, c)
+	}
+	if f.Plan != "" && (len(o.Mapping)+len(o.Coercions) > 0 || o.MissingInSource+o.MissingInDest != "") {
+		return o, usagef("--plan takes the place of --column-mapping, --type-coercion, --on-missing-in-source and --on-missing-in-dest; give one or the other")
+	}
+	if err := o.Check(); err != nil {
+		return o, usagef("%v", err)
+	}
+	return o, nil
+}
+
+// load reads the plan file, nil when none was asked for.
+func (f reconcileFlags) load() (*plan.Plan, error) {
+	if f.Plan == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(f.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	p, err := plan.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("plan %q: %w", f.Plan, err)
+	}
+	return p, nil
+}
+
+// save writes the plan file, if one was asked for.
+func (f reconcileFlags) save(p *plan.Plan) error {
+	if f.PlanOut == "" {
+		return nil
+	}
+	text, err := p.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.PlanOut, append(text, '\n'), 0o666); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	return nil
+}
+
+// commitFlags say how rows are committed.
+type commitFlags struct {
+	Checkpoint string `placeholder:"FILE" help:"Keep the job's progress in FILE, so that a run that died can be resumed."`
+	Jobs       int    `placeholder:"N" help:"Columns encoded at the same time (default: the number of processors)."`
+	Quiet      bool   `short:"q" help:"No progress on stderr."`
+	Output     string `enum:"text,json" default:"text" help:"Form of the result on stdout: text or json."`
+}
+
+func (f commitFlags) store() *ckpt.Store {
+	if f.Checkpoint == "" {
+		return nil
+	}
+	return ckpt.Open(f.Checkpoint)
+}
+
+func usagef(format string, args ...any) error {
+	return &catalogs.UsageError{Text: strings.TrimSpace(fmt.Sprintf(format, args...))}
+}

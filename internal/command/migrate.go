@@ -1,0 +1,134 @@
+package command
+
+import (
+	"context"
+
+	"icepipe/internal/catalogs"
+	"icepipe/pkg/migrate"
+)
+
+// migrateProgram is ice-migrate.
+type migrateProgram struct {
+	versionFlag
+	Run_   runCommand    `cmd:"" name:"run" default:"withargs" help:"Migrate (the default)."`
+	Status statusCommand `cmd:"" help:"Say where a job stands, by its checkpoint."`
+}
+
+// runCommand is ice-migrate without a verb.
+type runCommand struct {
+	catalogs.PairFlags `embed:""`
+	pinFlags           `embed:"" prefix:"source-"`
+	cutFlags           `embed:""`
+	reconcileFlags     `embed:""`
+	WriteMode          string   `enum:"append,upsert,overwrite_partition" default:"append" help:"append; upsert and overwrite_partition are not supported in this version."`
+	UpsertKeys         []string `placeholder:"COLUMN,…" help:"Not supported in this version."`
+	DstBranch          string   `name:"dst-branch" placeholder:"NAME" help:"Branch of the destination to append to (default main). It must exist."`
+	DryRun             bool     `help:"Make every check and count what is to come; write nothing."`
+	Explain            bool     `help:"Print the plan for people, and write nothing."`
+	Verify             string   `enum:"row_count,partition_hash,sample," default:"" placeholder:"METHOD" help:"Verify afterwards: row_count (partition_hash and sample are not supported in this version)."`
+	commitFlags        `embed:""`
+}
+
+// Run implements Program.
+func (p *runCommand) Run(ctx context.Context, w *World) error {
+	m, err := p.migrator()
+	if err != nil {
+		return err
+	}
+	srcRef, dstRef, err := p.Resolve(w.Env)
+	if err != nil {
+		return err
+	}
+	mode := catalogs.ReadWrite
+	if p.DryRun || p.Explain {
+		mode = catalogs.ReadOnly
+	}
+	var done func()
+	if m.Source, done, err = open(ctx, srcRef, catalogs.ReadOnly); err != nil {
+		return err
+	}
+	defer done()
+	if m.Dest, done, err = open(ctx, dstRef, mode); err != nil {
+		return err
+	}
+	defer done()
+	if p.DryRun || p.Explain {
+		return p.preview(ctx, w, m)
+	}
+	show := newProgress(w, p.Quiet)
+	defer show.end()
+	m.Write.Observe = show.observe
+	m.Begin = show.hints
+	receipt, err := m.Run(ctx)
+	show.end()
+	if err == nil {
+		err = p.verify(ctx, m, &receipt)
+	}
+	return p.result(w, receipt, err)
+}
+
+func (p *runCommand) migrator() (*migrate.Migrator, error) {
+	m := &migrate.Migrator{}
+	var err error
+	if p.WriteMode != "append" || len(p.UpsertKeys) > 0 {
+		return nil, usagef("--write-mode %s and --upsert-keys are not supported in this version; append is", p.WriteMode)
+	}
+	if err := knownMethod(p.Verify); err != nil {
+		return nil, err
+	}
+	if m.Scan, err = p.cutFlags.options(); err != nil {
+		return nil, err
+	}
+	if m.Scan.Pin, err = p.pin("source-"); err != nil {
+		return nil, err
+	}
+	if m.Reconcile, err = p.reconcileFlags.options(); err != nil {
+		return nil, err
+	}
+	if p.Checkpoint != "" && m.Scan.Limit > 0 {
+		return nil, usagef("--limit makes a trial, which takes no checkpoint")
+	}
+	if m.Plan, err = p.load(); err != nil {
+		return nil, err
+	}
+	m.Write = migrate.WriteOptions{Branch: p.DstBranch, Checkpoint: p.store(), Jobs: p.Jobs}
+	return m, nil
+}
+
+func (p *runCommand) preview(ctx context.Context, w *World, m *migrate.Migrator) error {
+	v, err := m.DryRun(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.save(v.Plan); err != nil {
+		return err
+	}
+	if p.Explain && !p.DryRun && p.Output == "text" {
+		return v.Plan.Explain(w.Stdout)
+	}
+	return writeResult(w, p.Output, v)
+}
+
+// verify makes the verification a member of the receipt; tables that differ are an error.
+func (p *runCommand) verify(ctx context.Context, m *migrate.Migrator, r *migrate.Receipt) error {
+	if p.Verify == "" {
+		return nil
+	}
+	v, err := m.Verify(ctx, p.Verify)
+	if err != nil {
+		return verifyError{err}
+	}
+	r.Verification = &v
+	if !v.Matches {
+		return errDiffer
+	}
+	return nil
+}
+
+func knownMethod(method string) error {
+	switch method {
+	case "", "row_count":
+		return nil
+	}
+	return usagef("verification method %s is not supported in this version; row_count is", method)
+}

@@ -1,0 +1,69 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"icepipe/pkg/migrate"
+	"icepipe/pkg/rows"
+)
+
+// logEvery is how often a line of progress is written where stderr is not a terminal.
+const logEvery = 30 * time.Second
+
+// A progress shows how far a run is: a bar on a terminal, else a line now and then.
+type progress struct {
+	w     *World
+	quiet bool
+	bar   *progressbar.ProgressBar
+	begin time.Time
+	last  time.Time
+}
+
+func newProgress(w *World, quiet bool) *progress {
+	now := time.Now()
+	return &progress{w: w, quiet: quiet, begin: now, last: now}
+}
+
+// hints writes the advice on a run to come.
+func (p *progress) hints(h rows.Header) {
+	if p.quiet {
+		return
+	}
+	for _, text := range migrate.Hints(h) {
+		fmt.Fprintf(p.w.Stderr, "Hint: %s\n", text)
+	}
+}
+
+func (p *progress) observe(e migrate.Event) {
+	if p.quiet {
+		return
+	}
+	if !p.w.Terminal(p.w.Stderr) {
+		if time.Since(p.last) >= logEvery {
+			p.last = time.Now()
+			fmt.Fprintf(p.w.Stderr, "%d of %d rows, %d commits, %.0f rows/s\n", e.Rows, e.Expected, e.Commits, float64(e.Rows)/time.Since(p.begin).Seconds())
+		}
+		return
+	}
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions64(max(e.Expected, -1),
+			progressbar.OptionSetWriter(p.w.Stderr), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+			progressbar.OptionSetItsString("rows"), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionEnableColorCodes(os.Getenv("NO_COLOR") == ""), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetPredictTime(true))
+	}
+	p.bar.Describe(fmt.Sprintf("%d commits", e.Commits))
+	p.bar.Set64(e.Rows)
+}
+
+// end takes the bar away. It may be called twice.
+func (p *progress) end() {
+	if p.bar != nil {
+		p.bar.Clear()
+		p.bar = nil
+	}
+}

@@ -1,0 +1,89 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+
+	"icepipe/internal/catalogs"
+	"icepipe/pkg/arrowipc"
+	"icepipe/pkg/migrate"
+	"icepipe/pkg/plan"
+	"icepipe/pkg/rows"
+)
+
+// reconcileProgram is ice-reconcile.
+type reconcileProgram struct {
+	versionFlag
+	catalogs.SingleFlags `embed:""`
+	reconcileFlags       `embed:""`
+	Explain              bool `help:"Print the plan for people, and no stream."`
+	UnsealedOK           bool `name:"unsealed-ok" help:"Take a plain Arrow stream of another program, which has no places and states its end by Arrow's marker alone."`
+	streamFlags          `embed:""`
+}
+
+// Run implements Program.
+func (p *reconcileProgram) Run(ctx context.Context, w *World) error {
+	options, err := p.options()
+	if err != nil {
+		return err
+	}
+	if !p.Explain {
+		if err := p.check(w); err != nil {
+			return err
+		}
+	}
+	ref, err := p.Resolve(w.Env)
+	if err != nil {
+		return err
+	}
+	made, err := p.load()
+	if err != nil {
+		return err
+	}
+	in, err := receive(w, p.UnsealedOK)
+	if err != nil {
+		return err
+	}
+	dst, done, err := open(ctx, ref, catalogs.ReadOnly)
+	if err != nil {
+		return err
+	}
+	defer done()
+	out, planned, err := reconcile(ctx, in, dst, options, made)
+	if err != nil {
+		return err
+	}
+	if err := p.save(planned); err != nil {
+		return err
+	}
+	if p.Explain {
+		return planned.Explain(w.Stdout)
+	}
+	for _, text := range planned.Warnings {
+		fmt.Fprintf(w.Stderr, "Warning: %s\n", text)
+	}
+	return p.send(ctx, w, out)
+}
+
+// receive reads the header of the stream on stdin.
+func receive(w *World, unsealed bool) (rows.Stream, error) {
+	if w.Terminal(w.Stdin) {
+		return rows.Stream{}, usagef("stdin is a terminal; pipe an Arrow stream into it, for example from ice-scan")
+	}
+	var options []arrowipc.ReadOption
+	if unsealed {
+		options = append(options, arrowipc.WithUnsealedOK())
+	}
+	return arrowipc.Read(bufio.NewReaderSize(w.Stdin, 1<<20), options...)
+}
+
+// reconcile projects a stream by a plan that was made before, or by one made now.
+func reconcile(ctx context.Context, in rows.Stream, dst *migrate.Table, o plan.Options, made *plan.Plan) (rows.Stream, *plan.Plan, error) {
+	out, err := migrate.Reconcile(ctx, in, dst, o, made)
+	if err != nil {
+		return rows.Stream{}, nil, err
+	}
+	p, err := plan.Parse(out.Header.Plan)
+	return out, p, err
+}

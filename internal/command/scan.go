@@ -1,0 +1,118 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"icepipe/internal/catalogs"
+	"icepipe/pkg/arrowipc"
+	"icepipe/pkg/ckpt"
+	"icepipe/pkg/migrate"
+	"icepipe/pkg/rows"
+)
+
+// scanProgram is ice-scan.
+type scanProgram struct {
+	versionFlag
+	catalogs.SingleFlags `embed:""`
+	pinFlags             `embed:""`
+	cutFlags             `embed:""`
+	Checkpoint           string `placeholder:"FILE" help:"Read the snapshot that the job's checkpoint pins, from where it stands. The file is not changed."`
+	streamFlags          `embed:""`
+}
+
+// streamFlags say where a stream goes.
+type streamFlags struct {
+	Out         string `short:"o" placeholder:"FILE" help:"Write the stream to FILE in place of stdout."`
+	Compression string `enum:"none,lz4,zstd," default:"" placeholder:"none|lz4|zstd" help:"Compression of the stream (default none to a pipe, zstd to a file)."`
+}
+
+// Run implements Program.
+func (p *scanProgram) Run(ctx context.Context, w *World) error {
+	options, err := p.options()
+	if err != nil {
+		return err
+	}
+	if options.Pin, err = p.pin(""); err != nil {
+		return err
+	}
+	if p.Checkpoint != "" {
+		if options.Limit > 0 {
+			return usagef("--limit makes a trial, which takes no checkpoint")
+		}
+		options.Checkpoint = ckpt.Open(p.Checkpoint)
+	}
+	if err := p.check(w); err != nil {
+		return err
+	}
+	ref, err := p.Resolve(w.Env)
+	if err != nil {
+		return err
+	}
+	src, done, err := open(ctx, ref, catalogs.ReadOnly)
+	if err != nil {
+		return err
+	}
+	defer done()
+	in, err := migrate.Scan(ctx, src, options)
+	if err != nil {
+		return err
+	}
+	return p.send(ctx, w, in)
+}
+
+// open opens a table; done gives it back.
+func open(ctx context.Context, ref catalogs.Ref, mode catalogs.Mode) (t *migrate.Table, done func(), err error) {
+	o, err := catalogs.Open(ctx, ref, mode)
+	if err != nil {
+		return nil, nil, err
+	}
+	return migrate.FromLoaded(o.Catalog, o.Table, o.Ref.Place), func() { o.Close() }, nil
+}
+
+func (f streamFlags) check(w *World) error {
+	if f.Out == "" && w.Terminal(w.Stdout) {
+		return usagef("stdout is a terminal, and an Arrow stream is nothing to look at; pipe it into the next program or ice-cat, or use -o FILE")
+	}
+	return nil
+}
+
+// send writes a stream to where it goes. A file that is not whole is removed.
+func (f streamFlags) send(ctx context.Context, w *World, in rows.Stream) (err error) {
+	out, compression := w.Stdout, f.Compression
+	if f.Out != "" {
+		file, err := os.OpenFile(f.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err != nil {
+			return fmt.Errorf("-o: %w", err)
+		}
+		defer func() {
+			if err = errors.Join(err, file.Close()); err != nil {
+				os.Remove(f.Out)
+			}
+		}()
+		out = file
+		if compression == "" {
+			compression = "zstd"
+		}
+	}
+	if compression == "" {
+		compression = "none"
+	}
+	buffered := bufio.NewWriterSize(out, 1<<20)
+	if _, err := arrowipc.Write(ctx, flusher{buffered}, in, arrowipc.WithCompression(compression)); err != nil {
+		return err
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	if file, ok := out.(*os.File); ok && f.Out != "" {
+		return file.Sync()
+	}
+	return nil
+}
+
+// flusher lets arrowipc flush at the end of a batch what it wrote.
+type flusher struct{ *bufio.Writer }

@@ -1,0 +1,124 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"icepipe/internal/catalogs"
+	"icepipe/pkg/migrate"
+	"icepipe/pkg/rows"
+)
+
+// writeProgram is ice-write.
+type writeProgram struct {
+	versionFlag
+	catalogs.SingleFlags `embed:""`
+	Branch               string `placeholder:"NAME" help:"Branch of the table to append to (default main). It must exist."`
+	reconcileFlags       `embed:""`
+	BatchRows            string `placeholder:"N" help:"With --unsealed-ok: rows of one commit (default 50000)."`
+	UnsealedOK           bool   `name:"unsealed-ok" help:"Take a plain Arrow stream of another program. It has no places: no checkpoint is kept, and a run that dies leaves the batches that it committed."`
+	commitFlags          `embed:""`
+}
+
+// Run implements Program.
+func (p *writeProgram) Run(ctx context.Context, w *World) error {
+	options, err := p.options()
+	if err != nil {
+		return err
+	}
+	made, err := p.load()
+	if err != nil {
+		return err
+	}
+	if p.UnsealedOK && p.Checkpoint != "" {
+		return usagef("--unsealed-ok takes no checkpoint: the rows of another program's stream have no places to resume from")
+	}
+	in, err := receive(w, p.UnsealedOK)
+	if err != nil {
+		return err
+	}
+	if in, err = p.cut(in, w); err != nil {
+		return err
+	}
+	ref, err := p.destination(in.Header, w)
+	if err != nil {
+		return err
+	}
+	dst, done, err := open(ctx, ref, catalogs.ReadWrite)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if in.Header.Destination == nil {
+		out, planned, err := reconcile(ctx, in, dst, options, made)
+		if err != nil {
+			return err
+		}
+		if err := p.save(planned); err != nil {
+			return err
+		}
+		in = out
+	}
+	show := newProgress(w, p.Quiet)
+	defer show.end()
+	show.hints(in.Header)
+	receipt, err := migrate.Write(ctx, in, dst, migrate.WriteOptions{Branch: p.Branch, Checkpoint: p.store(), Jobs: p.Jobs, Observe: show.observe})
+	show.end()
+	return p.result(w, receipt, err)
+}
+
+// cut gives a stream of another program batches, and says what is given up.
+func (p *writeProgram) cut(in rows.Stream, w *World) (rows.Stream, error) {
+	if !in.Header.Foreign {
+		if p.BatchRows != "" {
+			return in, usagef("--batch-rows belongs to ice-scan, which cut this stream into batches; here it is for --unsealed-ok alone")
+		}
+		return in, nil
+	}
+	n := int64(migrate.DefaultBatchRows)
+	if p.BatchRows != "" {
+		var err error
+		if n, err = batchRows(p.BatchRows); err != nil || n == migrate.AutoBatchRows {
+			return in, usagef("--batch-rows %q: want a number of at least 1", p.BatchRows)
+		}
+	}
+	fmt.Fprintln(w.Stderr, "Warning: a stream of another program has no places and no seal: a run that dies cannot be resumed, and running it again writes its committed batches twice")
+	return migrate.Cut(in, n), nil
+}
+
+// destination is the table that the flags name, or the header's where they name none.
+func (p *writeProgram) destination(h rows.Header, w *World) (catalogs.Ref, error) {
+	flags := p.Flags()
+	if h.Destination == nil || h.Destination.Place == nil {
+		return p.Resolve(w.Env)
+	}
+	ref, err := catalogs.FromPlace(*h.Destination.Place, h.Destination.Identifier, w.Env)
+	if err != nil || !flags.Given() {
+		return ref, err
+	}
+	return flags.ResolveOver(ref, w.Env)
+}
+
+// result writes the receipt, also of a run that failed after it had committed something.
+func (f commitFlags) result(w *World, r migrate.Receipt, failed error) error {
+	if failed != nil && r.Batches == 0 {
+		return failed
+	}
+	if err := writeResult(w, f.Output, r); err != nil && failed == nil {
+		return err
+	}
+	return failed
+}
+
+// writeResult writes the one result on stdout, as text or JSON.
+func writeResult(w *World, form string, v interface{ WriteText(io.Writer) error }) error {
+	if form != "json" {
+		return v.WriteText(w.Stdout)
+	}
+	e := json.NewEncoder(w.Stdout)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

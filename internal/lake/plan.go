@@ -1,0 +1,322 @@
+package lake
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/iceberg-go"
+	iceio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+
+	"icepipe/pkg/rows"
+)
+
+// A ScanOptions says which rows of a table are read and how they are cut.
+type ScanOptions struct {
+	Pin        Pin
+	Select     []string     // top-level columns, nil for all
+	BatchRows  int64        // rows of a batch, 0 for a number that suits the files
+	RecordRows int64        // rows of a record batch at most, 0 for a number that suits the rows
+	Limit      int64        // rows to read at most, 0 for all
+	From       *rows.Cursor // where to start, nil for the beginning
+	Memory     memory.Allocator
+}
+
+// What `auto` aims at: commits of this many bytes of source files, within these bounds of rows.
+const (
+	autoBytes   = 128 << 20
+	autoAtLeast = 50_000
+	autoAtMost  = 5_000_000
+)
+
+// A Scan is a planned read of one snapshot: every file of it was looked at.
+type Scan struct {
+	table    *Table
+	snapshot *table.Snapshot // nil where the table has none
+	schema   *iceberg.Schema // what is read
+	reads    *iceberg.Schema // the same with defaults that the library can read
+	arrow    *arrow.Schema
+	files    []plannedFile
+	options  ScanOptions
+	header   rows.Header
+}
+
+type plannedFile struct {
+	table.FileScanTask
+	groups []int64 // rows of each row group, nil before the start of the scan
+}
+
+// PlanScan pins the snapshot, plans its files in an order of our own (data sequence number, path),
+// and opens each of them from o.From on. What cannot be read is refused here, before anything is
+// written anywhere.
+func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
+	if o.Memory == nil {
+		o.Memory = memory.DefaultAllocator
+	}
+	s := &Scan{table: t, options: o}
+	var err error
+	var full *iceberg.Schema
+	if s.snapshot, full, err = t.Resolve(o.Pin); err != nil {
+		return nil, err
+	}
+	if s.schema, err = selectColumns(full, o.Select); err != nil {
+		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
+	}
+	if s.reads, err = typedDefaults(s.schema); err != nil {
+		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
+	}
+	if s.arrow, err = table.SchemaToArrowSchema(s.schema, nil, true, false); err != nil {
+		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
+	}
+	if err = s.planFiles(ctx); err != nil {
+		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
+	}
+	source, err := t.Describe(s.schema)
+	if err != nil {
+		return nil, err
+	}
+	if s.snapshot != nil {
+		source.SnapshotID = &s.snapshot.SnapshotID
+	}
+	s.header = rows.Header{
+		Protocol: rows.Protocol, Stream: uuid.NewString(), Source: source, Select: o.Select,
+		Files: s.digest(), Trial: o.Limit > 0, Expected: s.expected(),
+	}
+	if o.From != nil {
+		s.header.First = *o.From
+	}
+	if s.options.BatchRows == 0 {
+		s.options.BatchRows = AutoBatchRows(s.header.Expected)
+	}
+	s.header.BatchRows = s.options.BatchRows
+	return s, nil
+}
+
+// Header is the header of the stream to come.
+func (s *Scan) Header() rows.Header { return s.header }
+
+func selectColumns(schema *iceberg.Schema, names []string) (*iceberg.Schema, error) {
+	if names == nil {
+		return schema, nil
+	}
+	var fields []iceberg.NestedField
+	for _, name := range names {
+		at := slices.IndexFunc(schema.Fields(), func(f iceberg.NestedField) bool { return f.Name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("there is no column %q to select; there are %s", name, columnNames(schema))
+		}
+		f := schema.Fields()[at]
+		if slices.ContainsFunc(fields, func(g iceberg.NestedField) bool { return g.ID == f.ID }) {
+			return nil, fmt.Errorf("column %q is selected twice", name)
+		}
+		fields = append(fields, f)
+	}
+	return iceberg.NewSchema(schema.ID, fields...), nil
+}
+
+func columnNames(schema *iceberg.Schema) string {
+	var names []string
+	for _, f := range schema.Fields() {
+		names = append(names, fmt.Sprintf("%q", f.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// planFiles fills s.files. Whole files are planned: the library splits large ones by a property of
+// the table that may change between a run and its resume.
+func (s *Scan) planFiles(ctx context.Context) error {
+	if key := s.table.Properties()["encryption.key-id"]; key != "" {
+		return fmt.Errorf("it is encrypted with key %q; encrypted tables cannot be read", key)
+	}
+	if s.snapshot == nil {
+		return nil
+	}
+	scan := s.table.Scan(table.WithSnapshotID(s.snapshot.SnapshotID))
+	defer scan.Close()
+	tasks, err := scan.PlanFiles(ctx)
+	if err != nil {
+		return fmt.Errorf("plan snapshot %d: %w%s", s.snapshot.SnapshotID, err, s.oddPartitionNames())
+	}
+	for _, t := range tasks {
+		if t.Start != 0 {
+			continue // a later split of a file that is taken whole
+		}
+		t.Length, t.Residual = t.File.FileSizeBytes(), nil
+		s.files = append(s.files, plannedFile{FileScanTask: t})
+	}
+	slices.SortStableFunc(s.files, func(a, b plannedFile) int {
+		return cmp.Or(cmp.Compare(sequence(a), sequence(b)), cmp.Compare(a.File.FilePath(), b.File.FilePath()))
+	})
+	if err := s.refuse(); err != nil {
+		return err
+	}
+	return s.inspect(ctx)
+}
+
+// avroName is what Avro, and so the library's manifests, take as a field's name.
+var avroName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// oddPartitionNames says of a plan that failed whether names of partition fields are the reason (case 54).
+func (s *Scan) oddPartitionNames() string {
+	for _, spec := range s.table.Metadata().PartitionSpecs() {
+		for _, f := range spec.Fields() {
+			if !avroName.MatchString(f.Name) {
+				return fmt.Sprintf("; the name of partition field %q is one that cannot be read: rename it (letters, digits and _) and rewrite the manifests", f.Name)
+			}
+		}
+	}
+	return ""
+}
+
+func sequence(f plannedFile) int64 {
+	if f.DataSequenceNumber == nil {
+		return 0
+	}
+	return *f.DataSequenceNumber
+}
+
+// refuse names what cannot be read, as far as the manifests tell.
+func (s *Scan) refuse() error {
+	formats := map[string]int{}
+	for _, f := range s.files {
+		if f.File.FileFormat() != iceberg.ParquetFile {
+			formats[strings.ToUpper(string(f.File.FileFormat()))]++
+		}
+		for _, d := range append([]iceberg.DataFile{f.File}, slices.Concat(f.DeleteFiles, f.EqualityDeleteFiles, f.DeletionVectorFiles)...) {
+			if len(d.KeyMetadata()) > 0 {
+				return fmt.Errorf("file %q is encrypted; encrypted tables cannot be read", d.FilePath())
+			}
+		}
+	}
+	if len(formats) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(formats)) {
+		parts = append(parts, fmt.Sprintf("%d %s", formats[name], name))
+	}
+	return fmt.Errorf("%s of its %d data files cannot be read, only Parquet can; rewrite them, for example by Spark's rewrite_data_files with write.format.default=parquet",
+		strings.Join(parts, " and "), len(s.files))
+}
+
+// inspect opens every file from the start of the scan on: its footer, its columns, its codecs, and
+// the keys of equality deletes.
+func (s *Scan) inspect(ctx context.Context) error {
+	fs, err := s.table.FS(ctx)
+	if err != nil {
+		return err
+	}
+	keys := newEqualityIndex(s.table.Metadata(), nil, s.options.Memory)
+	seen := map[string]bool{}
+	first := int64(0)
+	if s.options.From != nil {
+		first = s.options.From.File
+	}
+	for i := range s.files {
+		if int64(i) < first {
+			continue
+		}
+		f := &s.files[i]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.inspectFile(ctx, fs, f); err != nil {
+			return err
+		}
+		for _, d := range f.EqualityDeleteFiles {
+			if seen[d.FilePath()] {
+				continue
+			}
+			seen[d.FilePath()] = true
+			if _, err := keys.newKeySet(d); err != nil {
+				return fmt.Errorf("equality deletes: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Scan) inspectFile(ctx context.Context, fs iceio.IO, f *plannedFile) error {
+	src, err := openSource(ctx, fs, f.File.FilePath(), f.File.Count(), s.options.Memory)
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	columns, err := src.columns(s.table.NameMapping(), s.wants(nil))
+	if err != nil {
+		return err
+	}
+	f.groups = src.rowGroupRows()
+	for g := range f.groups {
+		meta := src.reader.MetaData().RowGroup(g)
+		for _, leaf := range columns.leaves {
+			chunk, err := meta.ColumnChunk(leaf)
+			if err != nil {
+				return fmt.Errorf("file %q, row group %d: %w", src.path, g, err)
+			}
+			if _, err := compress.GetCodec(chunk.Compression()); err != nil {
+				return fmt.Errorf("file %q is compressed with %s, which cannot be read", src.path, chunk.Compression())
+			}
+		}
+	}
+	return nil
+}
+
+// wants are the IDs of the top-level fields that are read, with those that the keys lie in.
+func (s *Scan) wants(keys []*keySet) map[int]bool {
+	out := map[int]bool{}
+	for _, f := range s.schema.Fields() {
+		out[f.ID] = true
+	}
+	for _, k := range keys {
+		maps.Copy(out, k.wants())
+	}
+	return out
+}
+
+// digest is of the ordered list of files and their deletes.
+func (s *Scan) digest() string {
+	h := sha256.New()
+	for _, f := range s.files {
+		fmt.Fprintf(h, "%s\x00%d\x00", f.File.FilePath(), f.File.Count())
+		for _, d := range slices.Concat(f.DeleteFiles, f.EqualityDeleteFiles, f.DeletionVectorFiles) {
+			fmt.Fprintf(h, "%s\x01", d.FilePath())
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func (s *Scan) expected() rows.Expected {
+	var e rows.Expected
+	for i, f := range s.files {
+		if s.options.From != nil && int64(i) < s.options.From.File {
+			continue
+		}
+		e.Rows += f.File.Count()
+		e.Bytes += f.File.FileSizeBytes()
+		e.Files++
+	}
+	if s.options.Limit > 0 {
+		e.Rows = min(e.Rows, s.options.Limit)
+	}
+	return e
+}
+
+// AutoBatchRows is the number that `--batch-rows auto` stands for.
+func AutoBatchRows(e rows.Expected) int64 {
+	if e.Bytes <= autoBytes {
+		return max(1, min(max(e.Rows, autoAtLeast), autoAtMost))
+	}
+	return max(autoAtLeast, min(int64(float64(e.Rows)*autoBytes/float64(e.Bytes)), autoAtMost))
+}

@@ -1,0 +1,81 @@
+package migrate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
+
+	"icepipe/internal/lake"
+	"icepipe/pkg/plan"
+	"icepipe/pkg/rows"
+)
+
+// arranged is how the columns of a reconciled stream lie in the destination as it is now: its plan
+// with the targets found again, and a projector that puts the columns in their places.
+type arranged struct {
+	plan      *plan.Plan
+	projector *plan.Projector
+}
+
+// arrange finds the plan's targets in the destination by ID and type, so that an unrelated change of
+// its schema since the stream was reconciled does not stop the job.
+func arrange(in rows.Stream, p *plan.Plan, dst *lake.Table) (*arranged, error) {
+	resolved, err := p.Resolve(dst.Schema())
+	if err != nil {
+		return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
+	}
+	was := p.Target()
+	var renames []plan.Rename
+	for _, f := range was.Fields() {
+		at := slices.IndexFunc(dst.Schema().Fields(), func(g iceberg.NestedField) bool {
+			return f.ID > 0 && g.ID == f.ID || f.ID <= 0 && g.Name == f.Name
+		})
+		if at < 0 {
+			return nil, fmt.Errorf("table %q has no column %q any more", dst.Name(), f.Name)
+		}
+		if name := dst.Schema().Fields()[at].Name; name != f.Name {
+			renames = append(renames, plan.Rename{From: plan.FormatPath([]string{f.Name}), To: plan.FormatPath([]string{name})})
+		}
+	}
+	places, err := plan.Build(was, dst.Schema(), dst.Metadata().Version(), plan.Options{Mapping: renames, MissingInSource: plan.PolicyNull})
+	if err != nil {
+		return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
+	}
+	projector, err := places.Projector(in.Schema, memory.DefaultAllocator)
+	if err != nil {
+		return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
+	}
+	return &arranged{plan: resolved, projector: projector}, nil
+}
+
+// samePlan holds a resumed job's plan against the recorded one: every destination column gets its
+// values from the same source column as before.
+func samePlan(recorded []byte, now *plan.Plan) error {
+	then, err := plan.Parse(recorded)
+	if err != nil {
+		return fmt.Errorf("recorded plan: %w", err)
+	}
+	before := map[int]plan.Column{}
+	for _, c := range then.Columns {
+		before[c.Target.ID] = c
+	}
+	for _, c := range now.Columns {
+		b, ok := before[c.Target.ID]
+		if !ok && len(c.Source) == 0 {
+			continue // a column that the destination got meanwhile, filled with nulls
+		}
+		if !ok || !slices.Equal(b.Source, c.Source) {
+			return fmt.Errorf("column %q would now come from %s, and came from %s in the batches before; go on with the recorded mapping", plan.FormatPath(c.Path), sourceText(c), sourceText(b))
+		}
+	}
+	return nil
+}
+
+func sourceText(c plan.Column) string {
+	if len(c.Source) == 0 {
+		return "no source column"
+	}
+	return "source column " + plan.FormatPath(c.Source)
+}

@@ -1,0 +1,117 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/apache/iceberg-go"
+
+	"icepipe/internal/lake"
+	"icepipe/pkg/ckpt"
+)
+
+// errCommitFailed ends the writing when a commit failed; the committer has the error itself.
+var errCommitFailed = errors.New("a commit failed")
+
+// finished is a batch whose files are written and synced.
+type finished struct {
+	open
+	files []iceberg.DataFile
+}
+
+// A committer commits finished batches in order, in a goroutine of its own, so that the next batch can
+// be written meanwhile. One batch waits at most.
+type committer struct {
+	queue chan finished
+	done  chan struct{}
+	once  sync.Once
+	mu    sync.Mutex
+	err   error
+}
+
+func newCommitter(ctx context.Context, w *writer) *committer {
+	c := &committer{queue: make(chan finished, 1), done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		for batch := range c.queue {
+			if c.failed() != nil {
+				continue
+			}
+			if err := w.commit(ctx, batch); err != nil {
+				c.mu.Lock()
+				c.err = err
+				c.mu.Unlock()
+			}
+		}
+	}()
+	return c
+}
+
+func (c *committer) failed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// submit hands a batch on. It returns the error of an earlier batch, if one failed.
+func (c *committer) submit(ctx context.Context, batch finished) error {
+	if c.failed() != nil {
+		return errCommitFailed
+	}
+	select {
+	case c.queue <- batch:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wait ends the committer and returns the first error of a commit.
+func (c *committer) wait() error {
+	c.once.Do(func() { close(c.queue) })
+	<-c.done
+	return c.failed()
+}
+
+// commit notes a batch as pending, commits it and notes it as done. An interruption leaves a batch
+// that is not begun for the resume; a commit that was begun is ended.
+func (w *writer) commit(ctx context.Context, batch finished) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j := w.job
+	head, err := w.dst.Branch(w.options.Branch)
+	if err != nil {
+		return err
+	}
+	mark := j.mark(batch.from, batch.to, j.note.Batches, batch.rows)
+	if j.store != nil {
+		pending := &ckpt.Pending{Batch: mark.Batch, From: mark.From.String(), To: mark.To.String(), Rows: batch.rows, Stream: j.stream}
+		if head != nil {
+			pending.Base = snapshotText(&head.SnapshotID)
+		}
+		if pending.Files, err = j.pendingFiles(batch.files); err != nil {
+			return fmt.Errorf("batch %d: %w", mark.Batch, err)
+		}
+		j.note.Pending = pending
+		if err := j.save(); err != nil {
+			return err
+		}
+	}
+	landed, err := w.dst.Append(context.WithoutCancel(ctx), lake.Commit{Branch: w.options.Branch, Mark: mark, Properties: j.properties(), Files: batch.files})
+	if err != nil {
+		return fmt.Errorf("batch %d: %w", mark.Batch, err)
+	}
+	w.job.mu.Lock()
+	j.landed(batch.from, batch.to, batch.rows, landed)
+	j.found, j.batches = j.found-batch.rows, j.batches-1
+	w.moved += batch.written
+	w.batches++
+	for _, f := range batch.files {
+		w.written += f.FileSizeBytes()
+	}
+	w.job.mu.Unlock()
+	return j.save()
+}

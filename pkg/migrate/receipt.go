@@ -1,0 +1,108 @@
+package migrate
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"icepipe/pkg/plan"
+)
+
+// A Receipt says what a run did. Counts are of this run; a resumed run finds the rest in the
+// destination's snapshots, which carry the job's marks.
+type Receipt struct {
+	Job                string   `json:"job"`
+	Source             End      `json:"source"`
+	Destination        End      `json:"destination"`
+	DestSnapshotBefore *string  `json:"dest_snapshot_before"` // null: the destination had none
+	RowsMoved          int64    `json:"rows_moved"`
+	RowsInserted       int64    `json:"rows_inserted"`
+	RowsUpdated        int64    `json:"rows_updated"`
+	RowsUnchanged      int64    `json:"rows_unchanged"`
+	RowsRejected       int64    `json:"rows_rejected"`
+	Batches            int64    `json:"batches"`
+	NewSnapshots       []string `json:"new_snapshots"`
+	SchemaChanges      []string `json:"schema_changes"`
+	BytesRead          int64    `json:"bytes_read"`
+	BytesWritten       int64    `json:"bytes_written"`
+	Warnings           []string `json:"warnings"`
+	Resumed            bool     `json:"resumed"`
+	Complete           bool     `json:"complete"`
+
+	Verification *Verification `json:"verification,omitempty"`
+}
+
+// An End is one end of a migration.
+type End struct {
+	Identifier []string `json:"identifier"`
+	UUID       string   `json:"uuid,omitempty"`
+	SnapshotID *string  `json:"snapshot_id"` // of the destination: its head after the run
+}
+
+// WriteText writes the receipt for people.
+func (r Receipt) WriteText(w io.Writer) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(out, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	state := "complete"
+	if !r.Complete {
+		state = "not complete"
+	}
+	if r.Resumed {
+		state += ", resumed"
+	}
+	line("job", "%s (%s)", r.Job, state)
+	line("source", "%s at snapshot %s", plan.FormatPath(r.Source.Identifier), orNone(r.Source.SnapshotID))
+	line("destination", "%s at snapshot %s", plan.FormatPath(r.Destination.Identifier), orNone(r.Destination.SnapshotID))
+	line("snapshot before", "%s", orNone(r.DestSnapshotBefore))
+	line("rows moved", "%s in %s batches", grouped(r.RowsMoved), grouped(r.Batches))
+	if r.RowsRejected > 0 {
+		line("rows rejected", "%s", grouped(r.RowsRejected))
+	}
+	line("bytes", "%s read, %s written", grouped(r.BytesRead), grouped(r.BytesWritten))
+	for _, c := range r.SchemaChanges {
+		line("schema change", "%s", c)
+	}
+	for _, s := range r.Warnings {
+		line("warning", "%s", s)
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if r.Verification != nil {
+		return r.Verification.WriteText(w)
+	}
+	return nil
+}
+
+func orNone(s *string) string {
+	if s == nil {
+		return "none"
+	}
+	return *s
+}
+
+// grouped writes a count with commas between thousands.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	var b strings.Builder
+	for i, c := range s {
+		if i > 0 && (len(s)-i)%3 == 0 && s[i-1] != '-' {
+			b.WriteByte(',')
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// snapshotText is a snapshot's ID as text, since it does not fit a JSON number everywhere.
+func snapshotText(id *int64) *string {
+	if id == nil {
+		return nil
+	}
+	s := strconv.FormatInt(*id, 10)
+	return &s
+}

@@ -1,0 +1,105 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+
+	"icepipe/pkg/plan"
+	"icepipe/pkg/rows"
+)
+
+// SourceSchema is the Iceberg schema of a stream: its header's, or for a stream of another program
+// what its Arrow schema says.
+func SourceSchema(in rows.Stream) (*iceberg.Schema, error) {
+	if len(in.Header.Source.Schema) == 0 {
+		s, err := table.ArrowSchemaToIcebergWithFreshIDs(in.Schema, false)
+		if err != nil {
+			return nil, fmt.Errorf("schema of the stream: %w", err)
+		}
+		return s, nil
+	}
+	var s iceberg.Schema
+	if err := json.Unmarshal(in.Header.Source.Schema, &s); err != nil {
+		return nil, fmt.Errorf("schema in the stream's header: %w", err)
+	}
+	return &s, nil
+}
+
+// Reconcile returns the stream with its rows projected to the destination's columns, by the plan made
+// before or, where that is nil, by one made of the options. It refuses what does not fit before the
+// first row.
+func Reconcile(ctx context.Context, in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (rows.Stream, error) {
+	p, err := planFor(in, dst, o, made)
+	if err != nil {
+		return rows.Stream{}, err
+	}
+	described, err := dst.lake.Describe(dst.lake.Schema())
+	if err != nil {
+		return rows.Stream{}, err
+	}
+	return ReconcileBy(ctx, in, p, described)
+}
+
+func planFor(in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (*plan.Plan, error) {
+	if made != nil {
+		p, err := made.Resolve(dst.lake.Schema())
+		if err != nil {
+			return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
+		}
+		return p, dst.lake.Writable(p.Changes)
+	}
+	schema, err := SourceSchema(in)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Build(schema, dst.lake.Schema(), dst.lake.Metadata().Version(), o)
+	if err != nil {
+		return nil, err
+	}
+	return p, dst.lake.Writable(p.Changes)
+}
+
+// ReconcileBy is Reconcile by a plan that was made before, for a destination so described. No
+// catalog is asked.
+func ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, dst rows.Table) (rows.Stream, error) {
+	if in.Header.Destination != nil {
+		return rows.Stream{}, errors.New("the stream is reconciled already")
+	}
+	projector, err := p.Projector(in.Schema, memory.DefaultAllocator)
+	if err != nil {
+		return rows.Stream{}, err
+	}
+	out := in
+	if out.Header.Plan, err = p.MarshalJSON(); err != nil {
+		return rows.Stream{}, err
+	}
+	out.Header.Destination = &dst
+	out.Header.Reconciler = p.Settings.Canonical()
+	out.Schema = projector.Schema()
+	opened := rows.Opened(ctx, in)
+	out.Spans = func(yield func(rows.Span, error) bool) {
+		for span, err := range opened.Spans {
+			if err != nil {
+				yield(rows.Span{}, err)
+				return
+			}
+			batch, err := projector.Project(span.Batch)
+			span.Release()
+			if err != nil {
+				yield(rows.Span{}, fmt.Errorf("rows from cursor %s: %w", span.From, err))
+				return
+			}
+			span.Batch = batch
+			if !yield(span, nil) {
+				return
+			}
+		}
+	}
+	return out, nil
+}

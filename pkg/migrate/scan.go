@@ -1,0 +1,143 @@
+package migrate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"icepipe/internal/lake"
+	"icepipe/pkg/ckpt"
+	"icepipe/pkg/rows"
+)
+
+// DefaultBatchRows is the number of rows of a batch unless one is asked for.
+const DefaultBatchRows = 50_000
+
+// AutoBatchRows asks for a number of rows that suits the source's files.
+const AutoBatchRows = -1
+
+// A ScanOptions says which rows of a source are read and how they are cut into batches.
+type ScanOptions struct {
+	Pin        Pin
+	Select     []string // top-level columns, nil for all
+	BatchRows  int64    // 0 for DefaultBatchRows, AutoBatchRows for a number that suits the files
+	RecordRows int64    // rows of a record batch at most, 0 for a number that suits the rows
+	Limit      int64    // rows at most, 0 for all; such a trial takes no checkpoint
+
+	// Checkpoint, where it has been written, pins the snapshot and the batch size and tells where
+	// to start. It is a short cut: Write decides which rows are missing.
+	Checkpoint *ckpt.Store
+}
+
+// Scan plans the source and returns its rows as a stream. Everything that cannot be read is refused
+// before Scan returns.
+func Scan(ctx context.Context, src *Table, o ScanOptions) (rows.Stream, error) {
+	scan, err := planScan(ctx, src, o)
+	if err != nil {
+		return rows.Stream{}, err
+	}
+	return scan.Stream(ctx), nil
+}
+
+func planScan(ctx context.Context, src *Table, o ScanOptions) (*lake.Scan, error) {
+	l, err := o.lake()
+	if err != nil {
+		return nil, err
+	}
+	if o.Checkpoint != nil {
+		if o.Limit > 0 {
+			return nil, fmt.Errorf("a trial of %d rows takes no checkpoint; leave out the limit or the checkpoint", o.Limit)
+		}
+		c, err := o.Checkpoint.Load()
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			if err := pinned(&l, o, c, src); err != nil {
+				return nil, fmt.Errorf("checkpoint %q: %w", o.Checkpoint.Path(), err)
+			}
+		}
+	}
+	return src.lake.PlanScan(ctx, l)
+}
+
+func (o ScanOptions) lake() (lake.ScanOptions, error) {
+	l := lake.ScanOptions{Pin: o.Pin.lake(), Select: o.Select, BatchRows: o.BatchRows, RecordRows: o.RecordRows, Limit: o.Limit}
+	switch {
+	case o.BatchRows == 0:
+		l.BatchRows = DefaultBatchRows
+	case o.BatchRows == AutoBatchRows:
+		l.BatchRows = 0
+	case o.BatchRows < 0:
+		return l, fmt.Errorf("batch rows %d: want at least 1", o.BatchRows)
+	}
+	return l, nil
+}
+
+// pinned makes a scan go on where a checkpoint stands: its snapshot wins over a branch that moved.
+func pinned(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Table) error {
+	if err := resumable(c); err != nil {
+		return err
+	}
+	if !src.lake.Same(rows.Table{UUID: c.Source.UUID, Location: c.Source.Location}) {
+		return fmt.Errorf("its source is table %v with UUID %s, not table %q", c.Source.Identifier, c.Source.UUID, src.Name())
+	}
+	start, err := rows.ParseCursor(c.Cursor)
+	if err != nil {
+		return err
+	}
+	l.From = &start
+	if err := pinSnapshot(l, o, c); err != nil {
+		return err
+	}
+	if o.BatchRows == AutoBatchRows {
+		if err := json.Unmarshal(c.Settings["batch_rows"], &l.BatchRows); err != nil {
+			return fmt.Errorf("setting batch_rows: %w", err)
+		}
+	}
+	return nil
+}
+
+func pinSnapshot(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint) error {
+	if c.Source.SnapshotID == "" {
+		// The source had no snapshot when the job began: it is done with as empty as it was.
+		return fmt.Errorf("its source had no snapshot when the job began, and nothing to move; reset the checkpoint to begin anew")
+	}
+	id, err := strconv.ParseInt(c.Source.SnapshotID, 10, 64)
+	if err != nil {
+		return fmt.Errorf("source snapshot %q: %w", c.Source.SnapshotID, err)
+	}
+	if o.Pin.Snapshot != nil && *o.Pin.Snapshot != id {
+		return fmt.Errorf("the job reads source snapshot %d, and %d was asked for; leave it out to resume, or reset the checkpoint to begin anew%s", id, *o.Pin.Snapshot, undoHint(c))
+	}
+	var schema int
+	if err := json.Unmarshal(c.Settings["source_schema_id"], &schema); err != nil {
+		return fmt.Errorf("setting source_schema_id: %w", err)
+	}
+	l.Pin = lake.Pin{Snapshot: &id, SchemaID: &schema}
+	return nil
+}
+
+// resumable refuses a checkpoint whose job is over.
+func resumable(c *ckpt.Checkpoint) error {
+	switch c.State {
+	case ckpt.Complete:
+		return fmt.Errorf("it records a completed migration; reset it or delete the file to run again%s", undoHint(c))
+	case ckpt.Undone:
+		return fmt.Errorf("it records a migration that was undone; reset it or delete the file to run again")
+	}
+	return nil
+}
+
+// undoHint names the snapshot to roll back to, when batches are in the destination.
+func undoHint(c *ckpt.Checkpoint) string {
+	if c.Batches == 0 {
+		return ""
+	}
+	before := "its state before the first snapshot"
+	if c.DestSnapshotBefore != nil {
+		before = "snapshot " + *c.DestSnapshotBefore
+	}
+	return fmt.Sprintf(" (%d batches are in the destination: roll it back to dest_snapshot_before, %s, first, or their rows are written again)", c.Batches, before)
+}

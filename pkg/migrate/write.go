@@ -1,0 +1,279 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/iceberg-go/table"
+
+	"icepipe/internal/datafile"
+	"icepipe/internal/lake"
+	"icepipe/pkg/ckpt"
+	"icepipe/pkg/plan"
+	"icepipe/pkg/rows"
+)
+
+// Version is the engine-version that snapshots carry.
+const Version = "0.1.0"
+
+// A WriteOptions says where and how rows are written.
+type WriteOptions struct {
+	Branch     string      // "" for main; it must exist
+	Checkpoint *ckpt.Store // nil: a run that dies cannot be resumed
+	Jobs       int         // columns encoded at once, 0 for the number of processors
+	Observe    func(Event) // called now and then, by one goroutine at a time; may be nil
+}
+
+// An Event is the state of a run, for progress displays.
+type Event struct {
+	Rows, Expected    int64 // source rows so far, those found on resume included, and those to come in all
+	Commits           int64 // of this run
+	BytesWritten      int64
+	Resumed, Finished bool
+}
+
+// Write appends the rows of a reconciled stream to dst: one commit a batch, exactly once.
+//
+// It checks the destination on the header alone before anything is written, makes the schema changes
+// of the plan, and drops rows that a former run of the job has written. Each batch is written to data
+// files, noted in the checkpoint as pending, committed, and noted as done; the next batch is written
+// while one commits. Of a stream that ends before its seal the last, unfinished batch is not committed.
+// On any error what was committed stays and is in the receipt.
+func Write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions) (Receipt, error) {
+	if o.Branch == "" {
+		o.Branch = table.MainBranch
+	}
+	header, err := accepted(in.Header, dst, o)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if o.Checkpoint != nil {
+		unlock, err := o.Checkpoint.Lock()
+		if err != nil {
+			return Receipt{}, err
+		}
+		defer unlock()
+	}
+	j, err := openJob(ctx, in.Header, dst.lake, o.Branch, o.Checkpoint)
+	if err != nil {
+		return Receipt{}, err
+	}
+	w := &writer{job: j, in: in, plan: header, dst: dst.lake, options: o}
+	err = w.run(ctx)
+	return w.receipt(), err
+}
+
+// accepted refuses a stream that does not belong into the destination, and a destination that cannot
+// be written; it returns the stream's plan.
+func accepted(h rows.Header, dst *Table, o WriteOptions) (*plan.Plan, error) {
+	if h.Destination == nil || len(h.Plan) == 0 {
+		return nil, errors.New("the stream is not reconciled with a destination; put ice-reconcile before ice-write")
+	}
+	if !dst.lake.Same(*h.Destination) {
+		return nil, fmt.Errorf("the stream was reconciled with table %s (UUID %s), not with table %q", plan.FormatPath(h.Destination.Identifier), h.Destination.UUID, dst.Name())
+	}
+	if o.Checkpoint != nil && h.Trial {
+		return nil, errors.New("a trial stream (--limit) takes no checkpoint")
+	}
+	if o.Checkpoint != nil && h.Foreign {
+		return nil, errors.New("a stream of another program has no places, so that no checkpoint can be kept; leave it out")
+	}
+	if _, err := dst.lake.Branch(o.Branch); err != nil {
+		return nil, err
+	}
+	p, err := plan.Parse(h.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("plan of the stream: %w", err)
+	}
+	return p, dst.lake.Writable(p.Changes)
+}
+
+// A writer is one run of Write.
+type writer struct {
+	job     *job
+	in      rows.Stream
+	plan    *plan.Plan
+	dst     *lake.Table
+	options WriteOptions
+
+	changes  []string
+	warnings []string
+	seal     rows.Seal
+	moved    int64 // rows committed from the stream
+	batches  int64
+	written  int64
+	complete bool
+}
+
+func (w *writer) run(ctx context.Context) error {
+	if err := w.job.save(); err != nil {
+		return err
+	}
+	var err error
+	if w.changes, err = w.dst.Evolve(ctx, w.plan.Changes); err != nil {
+		return err
+	}
+	w.job.note.SchemaChanges = append(w.job.note.SchemaChanges, w.changes...)
+	arranged, err := arrange(w.in, w.plan, w.dst)
+	if err != nil {
+		return err
+	}
+	w.warnings = w.plan.Warnings
+	if w.job.note.Plan == nil {
+		if w.job.note.Plan, err = arranged.plan.MarshalJSON(); err != nil {
+			return err
+		}
+	} else if err := samePlan(w.job.note.Plan, arranged.plan); err != nil {
+		return fmt.Errorf("checkpoint %q: %w", w.options.Checkpoint.Path(), err)
+	}
+	if err := w.write(ctx, arranged); err != nil {
+		return err
+	}
+	if w.seal, err = w.in.Seal(); err != nil {
+		return err
+	}
+	w.warnings = append(w.warnings, w.seal.Warnings...)
+	w.complete = true
+	w.observe(w.seal.Rows, true)
+	return w.job.done(w.seal.Last, w.warnings)
+}
+
+// write takes the stream to its seal. Batches are committed by one goroutine while the next is
+// written; it is waited for in every case.
+func (w *writer) write(ctx context.Context, arranged *arranged) (err error) {
+	config, err := w.dst.FileConfig(ctx, w.options.Jobs)
+	if err != nil {
+		return err
+	}
+	files, err := datafile.NewWriter(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer files.Abort()
+	commits := newCommitter(ctx, w)
+	defer func() {
+		switch failed := commits.wait(); {
+		case failed == nil:
+		case err == nil || errors.Is(err, errCommitFailed):
+			err = failed
+		default:
+			err = errors.Join(failed, err)
+		}
+	}()
+	batch := open{from: w.job.start, to: w.job.start, number: w.job.note.Batches}
+	for span, err := range rows.Opened(ctx, w.in).Spans {
+		if err != nil {
+			return err
+		}
+		if err := w.take(ctx, span, &batch, files, arranged); err != nil {
+			return err
+		}
+		if span.EndsBatch {
+			if err := w.finish(ctx, &batch, files, commits); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := w.in.Seal(); err != nil {
+		return err
+	}
+	return w.finish(ctx, &batch, files, commits)
+}
+
+// open is the batch that is being written.
+type open struct {
+	from, to rows.Cursor
+	rows     int64 // source rows
+	written  int64 // rows in files
+	number   int64
+}
+
+// take writes a span's rows, unless a former run has them. It takes the span over.
+func (w *writer) take(ctx context.Context, span rows.Span, batch *open, files *datafile.Writer, arranged *arranged) error {
+	defer span.Release()
+	if span.To.Compare(batch.to) <= 0 && !w.in.Header.Foreign {
+		return nil // before the place that the job has come to
+	}
+	if span.From.Compare(batch.to) != 0 && !w.in.Header.Foreign {
+		return fmt.Errorf("the stream goes on at cursor %s, and rows are missing from %s on; scan again with the job's checkpoint", span.From, batch.to)
+	}
+	batch.to = span.To
+	batch.rows += span.Rows
+	if span.Batch.NumRows() == 0 {
+		return nil
+	}
+	record, err := arranged.projector.Project(span.Batch)
+	if err == nil {
+		err = files.Write(ctx, record)
+		record.Release()
+	}
+	if err != nil {
+		return fmt.Errorf("batch %d, rows from cursor %s: %w", batch.number, span.From, err)
+	}
+	batch.written += span.Batch.NumRows()
+	w.observe(batch.rows, false)
+	return nil
+}
+
+// finish closes the files of a batch and hands them on to be committed. A batch without rows makes no
+// snapshot: its range joins the next commit's (case 19).
+func (w *writer) finish(ctx context.Context, batch *open, files *datafile.Writer, commits *committer) error {
+	if batch.written == 0 {
+		return nil
+	}
+	done, err := files.Finish(ctx)
+	if err != nil {
+		return err
+	}
+	if err := commits.submit(ctx, finished{open: *batch, files: done}); err != nil {
+		return err
+	}
+	*batch = open{from: batch.to, to: batch.to, number: batch.number + 1}
+	return nil
+}
+
+func (w *writer) observe(open int64, finished bool) {
+	if w.options.Observe == nil {
+		return
+	}
+	e := Event{Expected: w.in.Header.Expected.Rows, Resumed: w.job.resumed, Finished: finished}
+	w.job.mu.Lock()
+	e.Rows, e.Commits, e.BytesWritten = w.job.note.Totals.RowsMoved+open, w.batches, w.written
+	w.job.mu.Unlock()
+	if finished {
+		e.Rows -= open
+	}
+	w.options.Observe(e)
+}
+
+func (w *writer) receipt() Receipt {
+	j := w.job
+	r := Receipt{
+		Job:                j.note.Job,
+		Source:             End{Identifier: j.note.Source.Identifier, UUID: j.note.Source.UUID},
+		Destination:        End{Identifier: j.note.Destination.Identifier, UUID: j.note.Destination.UUID},
+		DestSnapshotBefore: j.note.DestSnapshotBefore,
+		RowsMoved:          w.moved + j.found,
+		RowsInserted:       w.moved + j.found,
+		RowsRejected:       w.seal.Rejects,
+		Batches:            w.batches + j.batches,
+		NewSnapshots:       []string{},
+		SchemaChanges:      append([]string{}, w.changes...),
+		BytesRead:          w.seal.BytesRead,
+		BytesWritten:       w.written + j.written,
+		Warnings:           append([]string{}, w.warnings...),
+		Resumed:            j.resumed,
+		Complete:           w.complete,
+	}
+	if id := j.note.Source.SnapshotID; id != "" {
+		r.Source.SnapshotID = &id
+	}
+	if head, err := w.dst.Branch(w.options.Branch); err == nil && head != nil {
+		r.Destination.SnapshotID = snapshotText(&head.SnapshotID)
+	}
+	for _, s := range j.snapshot {
+		r.NewSnapshots = append(r.NewSnapshots, *snapshotText(&s))
+	}
+	return r
+}

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -92,13 +94,29 @@ func notes(c *Column) []string {
 	case NullFill, Skip:
 		out = append(out, "null is written")
 	case Default:
-		value := printable(fmt.Sprint(c.Target.WriteDefault))
+		value := defaultText(c.Target.WriteDefault)
 		if r := []rune(value); len(r) > 40 {
 			value = string(r[:39]) + "…"
 		}
 		out = append(out, "writes "+value)
 	}
 	return out
+}
+
+// defaultText shows a default as the schema's JSON has it.
+func defaultText(v any) string {
+	if b, err := bytesLiteral(v); err == nil && !isString(v) {
+		v = hex.EncodeToString(b)
+	}
+	if text, err := json.Marshal(v); err == nil {
+		return printable(string(text))
+	}
+	return printable(fmt.Sprint(v))
+}
+
+func isString(v any) bool {
+	_, ok := v.(string)
+	return ok
 }
 
 func explainList(w io.Writer, title string, lines []string) {

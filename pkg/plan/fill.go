@@ -32,6 +32,9 @@ func compileFill(c *Column, target arrow.DataType) (fill, error) {
 
 // nullStep fills a column whose source is always null.
 func nullStep(c *Column, target arrow.DataType) (step, error) {
+	if target.ID() == arrow.NULL {
+		return nil, nil
+	}
 	return nulls{fill{to: target, path: quote(c.Path), null: true}}, nil
 }
 

@@ -19,6 +19,10 @@ type decoder struct {
 	feed   *feed
 	schema *arrow.Schema // marks taken out
 
+	// broken says that the reader failed to decode. It may then have released dictionaries that it
+	// still holds, and is left to the garbage collector.
+	broken bool
+
 	batches      layout
 	dictionaries map[int64]layout
 }
@@ -122,7 +126,9 @@ func (d *decoder) next() (_ arrow.RecordBatch, err error) {
 		if d.feed.err != nil {
 			return nil, d.feed.err
 		}
-		return nil, d.reader.Err()
+		err := d.reader.Err()
+		d.broken = !errors.Is(err, errEnded)
+		return nil, err
 	}
 	got := d.reader.RecordBatch()
 	cols := make([]arrow.Array, 0, got.NumCols())
@@ -193,7 +199,9 @@ func has(dt arrow.DataType, id arrow.Type) bool {
 }
 
 func (d *decoder) release() {
-	d.reader.Release()
+	if !d.broken {
+		d.reader.Release()
+	}
 	d.feed.drop()
 	if d.feed.next != nil {
 		d.feed.next.Release()

@@ -71,7 +71,7 @@ func (sh *Shape) metricsProperties(props iceberg.Properties) iceberg.Properties 
 	out := iceberg.Properties{}
 	for k, v := range props {
 		if name, ok := strings.CutPrefix(k, propMetricsCol); ok {
-			if stored, ok := sh.columnN[name]; ok {
+			if stored, ok := sh.stored[name]; ok {
 				out[propMetricsCol+stored] = v
 			}
 			continue

@@ -24,7 +24,7 @@ type Shape struct {
 
 	columns []*node           // what is stored of the top-level columns
 	fields  []*node           // all top-level columns, to check record batches by
-	columnN map[string]string // full name in the table -> full name in the file
+	stored  map[string]string // full name of a leaf in the table -> in the file
 }
 
 // A Leaf is a column of the Parquet schema, and how its chunks are written.
@@ -66,7 +66,7 @@ func NewShape(s *iceberg.Schema, props iceberg.Properties) (*Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	sh := &Shape{columnN: map[string]string{}}
+	sh := &Shape{stored: map[string]string{}}
 	root, kept, fields, err := sh.group(s.Fields(), "", 0, 0)
 	if err != nil {
 		return nil, err
@@ -86,26 +86,14 @@ func NewShape(s *iceberg.Schema, props iceberg.Properties) (*Shape, error) {
 	}
 	sh.Parquet = schema.NewSchema(g)
 	sh.File = iceberg.NewSchema(s.ID, kept...)
-	for id := range sh.columnIDs() {
-		was, _ := s.FindColumnName(id)
-		is, _ := sh.File.FindColumnName(id)
-		sh.columnN[was] = is
-	}
 	for i := range sh.Leaves {
 		l := &sh.Leaves[i]
 		l.Col = sh.Parquet.Column(i)
 		l.pageSize, l.pageRows = int(set.pageSize), set.pageRows
 		l.Props = set.writerProperties(l, props)
+		sh.stored[l.Name], _ = sh.File.FindColumnName(l.FieldID)
 	}
 	return sh, nil
-}
-
-func (sh *Shape) columnIDs() map[int]bool {
-	ids := map[int]bool{}
-	for _, l := range sh.Leaves {
-		ids[l.FieldID] = true
-	}
-	return ids
 }
 
 func (s settings) writerProperties(l *Leaf, props iceberg.Properties) *parquet.WriterProperties {

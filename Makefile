@@ -13,7 +13,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the programs, into bin/
-	go build -o bin/ ./cmd/...
+	go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
 
 demo: build ## move a table of orders by the pipe and by ice-migrate, and look at it
 	testdata/demo.sh bin

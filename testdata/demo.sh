@@ -10,7 +10,7 @@ bin=$(cd "${1:?usage: demo.sh BIN}" && pwd)
 PATH=$bin:$PATH
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/icepipe-demo.XXXXXX")
-(cd "$here/.." && go run ./internal/demo "$dir")
+(cd "$here/.." && go run ./internal/demo/make "$dir")
 cd "$dir"
 echo "The tables are in $dir"
 
@@ -30,10 +30,13 @@ printf '\n== The source, as people see it\n'
 show "ice-scan $src --limit 5 | ice-cat"
 
 printf '\n== By the pipe\n'
+show "ice-scan $src --limit 1 \\
+  | ice-reconcile $dst \\
+      $plan --explain"
 show "ice-scan $src --batch-rows 50000 \\
   | ice-reconcile $dst \\
-      $plan --explain \\
-  | ice-write $dst --checkpoint pipe.checkpoint.json"
+      $plan \\
+  | ice-write --checkpoint pipe.checkpoint.json"
 show "ice-verify $both --dst-table orders_by_pipe --method row_count"
 
 printf '\n== In one process: first what it would do, then for real\n'

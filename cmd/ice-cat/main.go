@@ -12,6 +12,7 @@
 // Examples:
 //
 //	ice-scan src.sales.orders --limit 10 | ice-cat
+//	ice-scan src.sales.orders --batch-rows 1000 --limit 5000 -o orders.arrows
 //	ice-cat --format header orders.arrows
 //	ice-cat --marks --format jsonl orders.arrows
 //

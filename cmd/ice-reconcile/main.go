@@ -18,7 +18,7 @@
 //
 // Examples:
 //
-//	ice-scan src.sales.orders | ice-reconcile dst.warehouse.orders --column-mapping order_total:total_amount \
+//	ice-scan src.sales.orders --limit 1 | ice-reconcile dst.warehouse.orders --column-mapping order_total:total_amount \
 //	    --on-missing-in-source null --on-missing-in-dest auto_add --explain
 //
 // Exit codes:

@@ -17,9 +17,9 @@
 //
 // Examples:
 //
-//	ice-scan --catalog sqlite --db-path src.db --namespace sales --table orders | ice-cat -n 3
-//	ice-scan prod.sales.orders --ref nightly -o orders.arrows
-//	ice-scan prod.sales.orders --batch-rows auto --checkpoint job.json | ice-write
+//	ice-scan --catalog sqlite --db-path src.db --namespace sales --table orders --limit 3 | ice-cat
+//	ice-scan src.sales.orders --ref main --select order_id,region -o orders.arrows
+//	ice-scan src.sales.orders --batch-rows auto --limit 1000 | ice-cat --format jsonl
 //
 // With --checkpoint the scan reads the snapshot that the job's checkpoint pins, from where it stands. It
 // is a short cut: ice-write decides which rows are missing.

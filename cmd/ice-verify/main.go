@@ -12,9 +12,9 @@
 // It exits 0 when the tables agree, 2 when they differ, and 1 with "Verify error: …" when that could not
 // be told.
 //
-// Example:
+// Examples:
 //
-//	ice-verify --src src.sales.orders --dst dst.warehouse.orders --output json
+//	ice-verify --src src.sales.orders --dst src.sales.orders --source-ref main --output json
 //
 // Exit codes:
 //

@@ -20,8 +20,10 @@
 //
 // Examples:
 //
-//	ice-scan src.sales.orders | ice-reconcile dst.sales.orders | ice-write --checkpoint job.json
-//	python3 export.py | ice-write dst.sales.orders --unsealed-ok
+//	ice-scan src.sales.orders \
+//	  | ice-reconcile dst.warehouse.orders --column-mapping order_total:total_amount \
+//	      --on-missing-in-source null --on-missing-in-dest auto_add \
+//	  | ice-write --checkpoint job.json --output json
 //
 // Exit codes:
 //

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -15,7 +16,7 @@ type catProgram struct {
 	versionFlag
 	File       string `arg:"" optional:"" help:"A saved stream (default stdin)."`
 	Format     string `enum:"table,jsonl,csv,header" default:"table" help:"table, jsonl, csv, or header for the header and the schema alone."`
-	Limit      int64  `short:"n" placeholder:"N" help:"Print N rows at most; the rest of the stream is still read to its seal."`
+	Limit      int64  `short:"n" placeholder:"N" help:"Print N rows and stop; a program that still writes to the pipe then ends too."`
 	Marks      bool   `help:"Print the marks of each record batch: cursors, rows, ends of batches."`
 	UnsealedOK bool   `name:"unsealed-ok" default:"true" negatable:"" help:"Print streams of other programs too (default); with --no-unsealed-ok they are an error."`
 }
@@ -39,10 +40,10 @@ func (p *catProgram) Run(ctx context.Context, w *World) error {
 	}
 	stream, err := arrowipc.Read(bufio.NewReaderSize(in, 1<<20), options...)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", cmp.Or(p.File, "stdin"), err)
 	}
 	out := bufio.NewWriter(w.Stdout)
-	err = cat.Print(ctx, out, stream, cat.Options{Format: p.Format, Limit: p.Limit, Marks: p.Marks})
+	err = cat.Print(ctx, out, stream, cat.Options{Format: p.Format, Limit: p.Limit, Marks: p.Marks, Notes: w.Stderr})
 	if flush := out.Flush(); err == nil {
 		err = flush
 	}

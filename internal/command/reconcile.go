@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 
 	"icepipe/internal/catalogs"
 	"icepipe/pkg/arrowipc"
@@ -17,8 +18,7 @@ type reconcileProgram struct {
 	versionFlag
 	catalogs.SingleFlags `embed:""`
 	reconcileFlags       `embed:""`
-	Explain              bool `help:"Print the plan for people, and no stream."`
-	UnsealedOK           bool `name:"unsealed-ok" help:"Take a plain Arrow stream of another program, which has no places and states its end by Arrow's marker alone."`
+	Explain              bool `help:"Print the plan for people, and no stream. The input is read to its end: give ice-scan --limit 1."`
 	streamFlags          `embed:""`
 }
 
@@ -41,7 +41,7 @@ func (p *reconcileProgram) Run(ctx context.Context, w *World) error {
 	if err != nil {
 		return err
 	}
-	in, err := receive(w, p.UnsealedOK)
+	in, err := receive(w, false)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,11 @@ func (p *reconcileProgram) Run(ctx context.Context, w *World) error {
 		return err
 	}
 	if p.Explain {
-		return planned.Explain(w.Stdout)
+		if err := planned.Explain(w.Stdout); err != nil {
+			return err
+		}
+		_, err := io.Copy(io.Discard, w.Stdin) // or the program before this one would die of SIGPIPE
+		return err
 	}
 	for _, text := range planned.Warnings {
 		fmt.Fprintf(w.Stderr, "Warning: %s\n", text)
@@ -75,7 +79,11 @@ func receive(w *World, unsealed bool) (rows.Stream, error) {
 	if unsealed {
 		options = append(options, arrowipc.WithUnsealedOK())
 	}
-	return arrowipc.Read(bufio.NewReaderSize(w.Stdin, 1<<20), options...)
+	in, err := arrowipc.Read(bufio.NewReaderSize(w.Stdin, 1<<20), options...)
+	if err != nil {
+		return rows.Stream{}, fmt.Errorf("stdin: %w", err)
+	}
+	return in, nil
 }
 
 // reconcile projects a stream by a plan that was made before, or by one made now.

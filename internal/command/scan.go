@@ -2,9 +2,11 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"icepipe/internal/catalogs"
@@ -81,38 +83,29 @@ func (f streamFlags) check(w *World) error {
 }
 
 // send writes a stream to where it goes. A file that is not whole is removed.
-func (f streamFlags) send(ctx context.Context, w *World, in rows.Stream) (err error) {
-	out, compression := w.Stdout, f.Compression
-	if f.Out != "" {
-		file, err := os.OpenFile(f.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if err != nil {
-			return fmt.Errorf("-o: %w", err)
-		}
-		defer func() {
-			if err = errors.Join(err, file.Close()); err != nil {
-				os.Remove(f.Out)
-			}
-		}()
-		out = file
-		if compression == "" {
-			compression = "zstd"
-		}
+func (f streamFlags) send(ctx context.Context, w *World, in rows.Stream) error {
+	if f.Out == "" {
+		return transmit(ctx, w.Stdout, in, cmp.Or(f.Compression, "none"))
 	}
-	if compression == "" {
-		compression = "none"
+	file, err := os.OpenFile(f.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return fmt.Errorf("-o: %w", err)
 	}
-	buffered := bufio.NewWriterSize(out, 1<<20)
-	if _, err := arrowipc.Write(ctx, flusher{buffered}, in, arrowipc.WithCompression(compression)); err != nil {
-		return err
+	err = transmit(ctx, file, in, cmp.Or(f.Compression, "zstd"))
+	if err == nil {
+		err = file.Sync()
 	}
-	if err := buffered.Flush(); err != nil {
-		return err
+	if err = errors.Join(err, file.Close()); err != nil {
+		os.Remove(f.Out)
 	}
-	if file, ok := out.(*os.File); ok && f.Out != "" {
-		return file.Sync()
-	}
-	return nil
+	return err
 }
 
-// flusher lets arrowipc flush at the end of a batch what it wrote.
-type flusher struct{ *bufio.Writer }
+func transmit(ctx context.Context, out io.Writer, in rows.Stream, compression string) error {
+	buffered := bufio.NewWriterSize(out, 1<<20)
+	if _, err := arrowipc.Write(ctx, buffered, in, arrowipc.WithCompression(compression)); err != nil {
+		buffered.Flush() // unsealed, and yet the next program can have the rows that were whole
+		return err
+	}
+	return buffered.Flush()
+}

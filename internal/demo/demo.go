@@ -1,16 +1,10 @@
-// Command demo makes the tables that testdata/demo.sh moves, with nothing but Go: a SQLite catalog
-// with a populated table sales.orders, and a second one with two empty destinations that have other
-// columns. It is part of the repository's demonstration, not of icepipe.
-//
-//	demo DIR
-//
-// DIR gets src.db, src_wh, dst.db and dst_wh; the catalogs are named default.
-package main
+// Package demo makes the tables that testdata/demo.sh and the scripts of the tests move, with nothing
+// but Go. It is part of the repository's demonstration, not of icepipe.
+package demo
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -29,18 +23,9 @@ const (
 	rowsPerCommit = 40_000
 )
 
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: demo DIR")
-		os.Exit(64)
-	}
-	if err := makeTables(context.Background(), os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
-	}
-}
-
-func makeTables(ctx context.Context, dir string) error {
+// Make makes src.db, src_wh, dst.db and dst_wh in dir: a SQLite catalog named src with a populated table
+// sales.orders of 120,000 rows, and one named dst with two empty destinations that have other columns.
+func Make(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -75,7 +60,7 @@ func makeTables(ctx context.Context, dir string) error {
 
 // create makes a table, and its catalog and namespace where they are not there.
 func create(ctx context.Context, dir, side string, name table.Identifier, schema *iceberg.Schema) (*table.Table, error) {
-	cat, err := catalog.Load(ctx, "default", iceberg.Properties{
+	cat, err := catalog.Load(ctx, side, iceberg.Properties{
 		"type":        "sql",
 		"uri":         "file:" + filepath.Join(dir, side+".db"),
 		"sql.driver":  "sqlite",

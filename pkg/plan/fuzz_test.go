@@ -15,6 +15,7 @@ import (
 // stable, that can be explained, resolved against its own target, and carried out.
 func FuzzParse(f *testing.F) {
 	for _, pair := range [][2]string{
+		{"a int", "a long"},
 		{"order_id int, total double, region string", "order_id long, total double, channel string"},
 		{`s struct<a int, n list<struct<k date>>>, m map<string, uuid>, "a.b" fixed[3]`, `m map<string, uuid>, s struct<b int, a long, n list<struct<k timestamp>>>, "a.b" fixed[3]`},
 	} {

@@ -12,8 +12,9 @@ ROWS        ?= 10000000
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Without -trimpath, which would compile all dependencies a second time beside those of the tests.
 build: ## the programs, into bin/
-	go build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
+	go build -ldflags "-s -w" -o bin/ ./cmd/...
 
 demo: build ## move a table of orders by the pipe and by ice-migrate, and look at it
 	testdata/demo.sh bin

@@ -100,7 +100,7 @@ func (l *lab) carry(t *testing.T, m *move) *outcome {
 	if o.err = copyFile(filepath.Join(l.out, "dst.db"), o.db); o.err != nil {
 		return o
 	}
-	if o.before, o.err = metadataLocation(o.db, "dst", m.destination); o.err != nil {
+	if o.before, o.err = metadataLocation(o.db, "dst", m.fixture.Identifier); o.err != nil {
 		return o
 	}
 	location := filepath.Dir(filepath.Dir(localPath(o.before))) // metadata lies in LOCATION/metadata
@@ -112,11 +112,17 @@ func (l *lab) carry(t *testing.T, m *move) *outcome {
 	var stdout bytes.Buffer
 	o.runs = pipe(t, l.programs(m, dir), &stdout)
 	o.stdout = stdout.Bytes()
-	if o.after, o.err = metadataLocation(o.db, "dst", m.destination); o.err != nil {
+	if o.after, o.err = metadataLocation(o.db, "dst", m.fixture.Identifier); o.err != nil {
 		return o
 	}
-	if m.way == byPipe && m.label == "" && m.fixture.Mode == "" && o.succeeded() {
-		verify := l.stage(m, dir, "ice-verify", l.source(m, "src-"), l.target(m, "dst-", dir), []string{"--method", "row_count"})
+	if m.way == byPipe && m.fixture.Mode == "" && o.succeeded() {
+		args := []string{"--method", "row_count"}
+		for _, flag := range m.scan {
+			if flag[0] != "select" {
+				args = append(args, "--source-"+flag[0], flag[1])
+			}
+		}
+		verify := l.stage(m, dir, "ice-verify", l.source(m, "src-"), l.target(m, "dst-", dir), args)
 		o.verified = pipe(t, []program{verify}, nil)
 	}
 	now, err := filesUnder(location)
@@ -195,9 +201,9 @@ func (l *lab) source(m *move, prefix string) []string {
 // target is how the move names its destination.
 func (l *lab) target(m *move, prefix, dir string) []string {
 	if m.named {
-		return short(prefix, "dst."+m.destination)
+		return short(prefix, "dst."+m.fixture.Identifier)
 	}
-	args := l.place(prefix, filepath.Join(dir, "dst.db"), "dst_wh", m.destination)
+	args := l.place(prefix, filepath.Join(dir, "dst.db"), "dst_wh", m.fixture.Identifier)
 	return append(args, "--"+prefix+"catalog-name", "dst")
 }
 

@@ -48,11 +48,8 @@ func dependencies(t *testing.T, root string) string {
 // build makes the programs and returns their folder.
 func build(t *testing.T, root string) string {
 	t.Helper()
-	bin := filepath.Join(root, "bin")
-	cmd := exec.Command("go", "build", "-o", bin+"/", "./cmd/...")
-	cmd.Dir = root
-	call(t, cmd)
-	return bin
+	call(t, exec.Command("make", "-s", "-C", root, "build"))
+	return filepath.Join(root, "bin")
 }
 
 // say prints a line at once. The targets of the Makefile run this package as the current folder, where

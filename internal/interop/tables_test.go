@@ -29,7 +29,6 @@ type fixture struct {
 	RowCounts     map[string]int    `json:"row_counts"`
 	Expected      map[string]string // label to file
 	Snapshots     map[string]int64
-	Destination   *struct{ Identifier string }
 	Mode          string
 	ColumnMapping map[string]string `json:"column_mapping"`
 	ExpectError   string            `json:"expect_error"`

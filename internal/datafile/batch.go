@@ -158,7 +158,7 @@ func (b *batch) assembleGroup(g *rowGroup) error {
 }
 
 func (b *batch) create(part *partition) error {
-	b.location = fileLocation(b.plan.cfg, b.plan.base, part.folder, b.plan.cfg.Name())
+	b.location = fileLocation(b.plan.cfg, b.plan.base, part.folder, b.plan.fileName())
 	out, err := b.places.create(b.location)
 	if err != nil {
 		return fmt.Errorf("create %s: %w", b.location, err)

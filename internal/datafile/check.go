@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/apache/iceberg-go"
 )
@@ -25,6 +26,15 @@ type plan struct {
 	base     string // data location
 	part     *partitioner
 	sort     *sorter
+
+	naming sync.Mutex // of Config.Name, as batches overlap
+}
+
+// fileName is a new name by Config.Name.
+func (p *plan) fileName() string {
+	p.naming.Lock()
+	defer p.naming.Unlock()
+	return p.cfg.Name()
 }
 
 func newPlan(cfg Config) (*plan, error) {

@@ -34,6 +34,7 @@ func gather(mem memory.Allocator, batches []arrow.RecordBatch) *gathered {
 		g.bytes += sizeOf(b)
 		for i, c := range b.Columns() {
 			c.Retain()
+			c.NullN() // counted and kept now, while the array has one user
 			g.columns[i].parts = append(g.columns[i].parts, c)
 		}
 	}

@@ -41,8 +41,8 @@ func NewWriter(ctx context.Context, cfg Config) (*Writer, error) {
 // Write adds the rows of a record batch. It borrows it, and keeps what it needs longer. The batch has
 // the columns of the table's schema in its order, of the types that table.SchemaToArrowSchema gives;
 // other columns are an error. A value that the table cannot hold is a *ValueError, found before
-// anything of the record batch is written; the Writer can go on without it. After any other error
-// only Abort is left.
+// anything of the record batch is written; the Writer can go on without it, as after a batch of other
+// columns. After any other error only Abort is left, and Finish, which aborts and tells it again.
 //
 // Write returns before the rows are encoded, so that the failure of a disk shows later, in Finish at
 // the latest.

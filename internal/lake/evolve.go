@@ -13,24 +13,31 @@ import (
 	"icepipe/pkg/plan"
 )
 
-// Evolve makes the schema changes that a plan needs and the table does not have yet, as one commit of
+// Evolve makes the schema changes of a plan that the table does not have yet, as one commit of
 // metadata alone that asserts the schema and the last field ID it was made on. It returns the changes
 // it made, for people. An answer that is not success is settled by loading the table again: changes
 // that are there are done.
-func (t *Table) Evolve(ctx context.Context, changes []plan.Change) ([]string, error) {
+func (t *Table) Evolve(ctx context.Context, p *plan.Plan) ([]string, error) {
 	bound := newRetryBound(t.Properties())
 	var made []string
 	for try := 1; ; try++ {
-		e := evolution{next: t.Metadata().LastColumnID(), version: t.Metadata().Version(), adds: map[int][]iceberg.NestedField{}}
-		fields, missing, err := e.apply(t.Schema(), changes)
+		pending, err := p.Pending(t.Schema())
 		if err != nil {
 			return nil, fmt.Errorf("schema of table %q: %w", t.Name(), err)
 		}
-		if len(missing) == 0 {
+		if len(pending) == 0 {
 			return made, nil
 		}
-		made = missing
-		failed := t.evolveOnce(ctx, fields, &e)
+		e := t.evolution()
+		fields, err := e.apply(t.Schema(), pending)
+		if err != nil {
+			return nil, fmt.Errorf("schema of table %q: %w", t.Name(), err)
+		}
+		made = nil
+		for _, c := range pending {
+			made = append(made, describe(c))
+		}
+		failed := t.evolveOnce(ctx, fields, e)
 		if failed == nil {
 			return made, nil
 		}
@@ -81,21 +88,20 @@ type evolution struct {
 	adds    map[int][]iceberg.NestedField // by the parent's ID, for the name mapping
 }
 
-// apply returns the schema's fields with the changes made, and those that were not there yet.
-func (e *evolution) apply(schema *iceberg.Schema, changes []plan.Change) ([]iceberg.NestedField, []string, error) {
+func (t *Table) evolution() *evolution {
+	return &evolution{next: t.Metadata().LastColumnID(), version: t.Metadata().Version(), adds: map[int][]iceberg.NestedField{}}
+}
+
+// apply returns the schema's fields with the changes made.
+func (e *evolution) apply(schema *iceberg.Schema, changes []plan.Change) ([]iceberg.NestedField, error) {
 	fields := slices.Clone(schema.Fields())
-	var missing []string
 	for _, c := range changes {
-		var did bool
 		var err error
-		if fields, did, err = e.change(fields, table.TableRootID, c.Path, c); err != nil {
-			return nil, nil, fmt.Errorf("%s column %q: %w", c.Kind, plan.FormatPath(c.Path), err)
-		}
-		if did {
-			missing = append(missing, describe(c))
+		if fields, err = e.change(fields, table.TableRootID, c.Path, c); err != nil {
+			return nil, fmt.Errorf("%s column %q: %w", c.Kind, plan.FormatPath(c.Path), err)
 		}
 	}
-	return fields, missing, nil
+	return fields, nil
 }
 
 func describe(c plan.Change) string {
@@ -106,32 +112,27 @@ func describe(c plan.Change) string {
 }
 
 // change makes one change below the fields of a struct; path leads to the column.
-func (e *evolution) change(fields []iceberg.NestedField, parent int, path []string, c plan.Change) ([]iceberg.NestedField, bool, error) {
+func (e *evolution) change(fields []iceberg.NestedField, parent int, path []string, c plan.Change) ([]iceberg.NestedField, error) {
 	at := slices.IndexFunc(fields, func(f iceberg.NestedField) bool { return f.Name == path[0] })
 	if len(path) == 1 && c.Kind == plan.AddColumn {
-		return e.add(fields, parent, at, c)
+		if at >= 0 {
+			return nil, fmt.Errorf("it is there already, as %s", fields[at].Type)
+		}
+		return append(slices.Clone(fields), e.add(parent, c)), nil
 	}
 	if at < 0 {
-		return nil, false, fmt.Errorf("there is no %q any more", path[0])
+		return nil, fmt.Errorf("there is no %q any more", path[0])
 	}
-	f := fields[at]
-	kind, did, err := e.inside(f, path[1:], c)
-	if err != nil || !did {
-		return fields, false, err
+	kind, err := e.inside(fields[at], path[1:], c)
+	if err != nil {
+		return nil, err
 	}
-	f.Type = kind
 	fields = slices.Clone(fields)
-	fields[at] = f
-	return fields, true, nil
+	fields[at].Type = kind
+	return fields, nil
 }
 
-func (e *evolution) add(fields []iceberg.NestedField, parent, at int, c plan.Change) ([]iceberg.NestedField, bool, error) {
-	if at >= 0 {
-		if !sameType(fields[at].Type, c.Type) {
-			return nil, false, fmt.Errorf("it is there already, as %s", fields[at].Type)
-		}
-		return fields, false, nil
-	}
+func (e *evolution) add(parent int, c plan.Change) iceberg.NestedField {
 	e.next++
 	f := iceberg.NestedField{ID: e.next, Name: c.Path[len(c.Path)-1], Doc: c.Doc}
 	if e.version >= 3 {
@@ -139,41 +140,36 @@ func (e *evolution) add(fields []iceberg.NestedField, parent, at int, c plan.Cha
 	}
 	f.Type = e.fresh(c.Type)
 	e.adds[parent] = append(e.adds[parent], f)
-	return append(slices.Clone(fields), f), true, nil
+	return f
 }
 
 // inside makes a change in the type of a field: the field's own promotion, or one further down.
-func (e *evolution) inside(f iceberg.NestedField, path []string, c plan.Change) (iceberg.Type, bool, error) {
+func (e *evolution) inside(f iceberg.NestedField, path []string, c plan.Change) (iceberg.Type, error) {
 	if len(path) == 0 {
-		if f.Type.Equals(c.Type) {
-			return f.Type, false, nil
-		}
-		return c.Type, true, nil
+		return c.Type, nil
 	}
+	var err error
 	switch t := f.Type.(type) {
 	case *iceberg.StructType:
-		fields, did, err := e.change(t.FieldList, f.ID, path, c)
-		return &iceberg.StructType{FieldList: fields}, did, err
+		out := *t
+		out.FieldList, err = e.change(t.FieldList, f.ID, path, c)
+		return &out, err
 	case *iceberg.ListType:
-		element := t.ElementField()
-		if path[0] == "element" {
-			kind, did, err := e.inside(element, path[1:], c)
-			return &iceberg.ListType{ElementID: t.ElementID, Element: kind, ElementRequired: t.ElementRequired}, did, err
+		if out := *t; path[0] == "element" {
+			out.Element, err = e.inside(t.ElementField(), path[1:], c)
+			return &out, err
 		}
 	case *iceberg.MapType:
-		out := *t
-		var did bool
-		var err error
-		switch path[0] {
+		switch out := *t; path[0] {
 		case "key":
-			out.KeyType, did, err = e.inside(t.KeyField(), path[1:], c)
-			return &out, did, err
+			out.KeyType, err = e.inside(t.KeyField(), path[1:], c)
+			return &out, err
 		case "value":
-			out.ValueType, did, err = e.inside(t.ValueField(), path[1:], c)
-			return &out, did, err
+			out.ValueType, err = e.inside(t.ValueField(), path[1:], c)
+			return &out, err
 		}
 	}
-	return nil, false, fmt.Errorf("there is no %q in %s", path[0], f.Type)
+	return nil, fmt.Errorf("there is no %q in %s", path[0], f.Type)
 }
 
 // fresh gives the fields inside a type new IDs.
@@ -199,10 +195,4 @@ func (e *evolution) fresh(t iceberg.Type) iceberg.Type {
 		return &out
 	}
 	return t
-}
-
-// sameType reports whether two types are equal but for field IDs.
-func sameType(a, b iceberg.Type) bool {
-	x, y := evolution{}, evolution{}
-	return x.fresh(a).Equals(y.fresh(b))
 }

@@ -30,18 +30,44 @@ func (t *Table) fileConfig() datafile.Config {
 	}
 }
 
-// Writable refuses a table whose data files cannot be written, once the changes are made to its schema.
-// It writes nothing.
-func (t *Table) Writable(changes []plan.Change) error {
-	e := evolution{next: t.Metadata().LastColumnID(), version: t.Metadata().Version(), adds: map[int][]iceberg.NestedField{}}
-	fields, _, err := e.apply(t.Schema(), changes)
+// Writable refuses a table whose data files cannot be written once the changes of a plan are made to its
+// schema, and changes that its partitions do not bear. It writes nothing.
+func (t *Table) Writable(p *plan.Plan) error {
+	pending, err := p.Pending(t.Schema())
+	if err != nil {
+		return fmt.Errorf("schema of table %q: %w", t.Name(), err)
+	}
+	fields, err := t.evolution().apply(t.Schema(), pending)
 	if err != nil {
 		return fmt.Errorf("schema of table %q: %w", t.Name(), err)
 	}
 	c := t.fileConfig()
 	c.Schema = iceberg.NewSchemaWithIdentifiers(t.Schema().ID, t.Schema().IdentifierFieldIDs, fields...)
+	if err := t.partitionsBear(c.Schema); err != nil {
+		return fmt.Errorf("table %q: %w", t.Name(), err)
+	}
 	if err := datafile.Check(c); err != nil {
 		return fmt.Errorf("table %q: %w", t.Name(), err)
+	}
+	return nil
+}
+
+// partitionsBear refuses a promotion after which a transform gives other values for the same rows
+// (specification, "Schema Evolution"): that of a date to a timestamp.
+func (t *Table) partitionsBear(after *iceberg.Schema) error {
+	for _, spec := range t.Metadata().PartitionSpecs() {
+		for _, f := range spec.Fields() {
+			for _, id := range f.SourceIDs {
+				was, ok := t.Schema().FindFieldByID(id)
+				is, also := after.FindFieldByID(id)
+				if !ok || !also || was.Type.Equals(is.Type) {
+					continue
+				}
+				if _, date := was.Type.(iceberg.DateType); date {
+					return fmt.Errorf("column %q cannot become %s, since partition field %q (%s) would have other values for the same rows", was.Name, is.Type, f.Name, f.Transform)
+				}
+			}
+		}
 	}
 	return nil
 }

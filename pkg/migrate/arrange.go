@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/iceberg-go"
 
 	"icepipe/internal/lake"
 	"icepipe/pkg/plan"
@@ -22,30 +21,18 @@ type arranged struct {
 // arrange finds the plan's targets in the destination by ID and type, so that an unrelated change of
 // its schema since the stream was reconciled does not stop the job.
 func arrange(in rows.Stream, p *plan.Plan, dst *lake.Table) (*arranged, error) {
+	wrap := func(err error) error { return fmt.Errorf("table %q: %w", dst.Name(), err) }
 	resolved, err := p.Resolve(dst.Schema())
 	if err != nil {
-		return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
+		return nil, wrap(err)
 	}
-	was := p.Target()
-	var renames []plan.Rename
-	for _, f := range was.Fields() {
-		at := slices.IndexFunc(dst.Schema().Fields(), func(g iceberg.NestedField) bool {
-			return f.ID > 0 && g.ID == f.ID || f.ID <= 0 && g.Name == f.Name
-		})
-		if at < 0 {
-			return nil, fmt.Errorf("table %q has no column %q any more", dst.Name(), f.Name)
-		}
-		if name := dst.Schema().Fields()[at].Name; name != f.Name {
-			renames = append(renames, plan.Rename{From: plan.FormatPath([]string{f.Name}), To: plan.FormatPath([]string{name})})
-		}
-	}
-	places, err := plan.Build(was, dst.Schema(), dst.Metadata().Version(), plan.Options{Mapping: renames, MissingInSource: plan.PolicyNull})
+	carried, err := p.Carry(dst.Schema())
 	if err != nil {
-		return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
+		return nil, wrap(err)
 	}
-	projector, err := places.Projector(in.Schema, memory.DefaultAllocator)
+	projector, err := carried.Projector(in.Schema, memory.DefaultAllocator)
 	if err != nil {
-		return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
+		return nil, wrap(err)
 	}
 	return &arranged{plan: resolved, projector: projector}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 
+	"icepipe/internal/datafile"
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
 )
@@ -15,10 +16,10 @@ import (
 // errCommitFailed ends the writing when a commit failed; the committer has the error itself.
 var errCommitFailed = errors.New("a commit failed")
 
-// finished is a batch whose files are written and synced.
+// finished is a batch all of whose rows are written; its files are on disk once files says so.
 type finished struct {
 	open
-	files []iceberg.DataFile
+	files *datafile.Pending
 }
 
 // A committer commits finished batches in order, in a goroutine of its own, so that the next batch can
@@ -36,12 +37,16 @@ func newCommitter(ctx context.Context, w *writer) *committer {
 	go func() {
 		defer close(c.done)
 		for batch := range c.queue {
+			files, err := batch.files.Wait()
 			if c.failed() != nil {
 				continue
 			}
-			if err := w.commit(ctx, batch); err != nil {
+			if err == nil {
+				err = w.commit(ctx, batch.open, files)
+			}
+			if err != nil {
 				c.mu.Lock()
-				c.err = err
+				c.err = fmt.Errorf("batch %d: %w", batch.number, err)
 				c.mu.Unlock()
 			}
 		}
@@ -57,15 +62,11 @@ func (c *committer) failed() error {
 
 // submit hands a batch on. It returns the error of an earlier batch, if one failed.
 func (c *committer) submit(ctx context.Context, batch finished) error {
+	c.queue <- batch // the committer takes it in every case, since its files must be waited for
 	if c.failed() != nil {
 		return errCommitFailed
 	}
-	select {
-	case c.queue <- batch:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return ctx.Err()
 }
 
 // wait ends the committer and returns the first error of a commit.
@@ -77,7 +78,7 @@ func (c *committer) wait() error {
 
 // commit notes a batch as pending, commits it and notes it as done. An interruption leaves a batch
 // that is not begun for the resume; a commit that was begun is ended.
-func (w *writer) commit(ctx context.Context, batch finished) error {
+func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFile) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -92,24 +93,24 @@ func (w *writer) commit(ctx context.Context, batch finished) error {
 		if head != nil {
 			pending.Base = snapshotText(&head.SnapshotID)
 		}
-		if pending.Files, err = j.pendingFiles(batch.files); err != nil {
-			return fmt.Errorf("batch %d: %w", mark.Batch, err)
+		if pending.Files, err = j.pendingFiles(files); err != nil {
+			return err
 		}
 		j.note.Pending = pending
 		if err := j.save(); err != nil {
 			return err
 		}
 	}
-	landed, err := w.dst.Append(context.WithoutCancel(ctx), lake.Commit{Branch: w.options.Branch, Mark: mark, Properties: j.properties(), Files: batch.files})
+	landed, err := w.dst.Append(context.WithoutCancel(ctx), lake.Commit{Branch: w.options.Branch, Mark: mark, Properties: j.properties(), Files: files})
 	if err != nil {
-		return fmt.Errorf("batch %d: %w", mark.Batch, err)
+		return err
 	}
 	w.job.mu.Lock()
 	j.landed(batch.from, batch.to, batch.rows, landed)
 	j.found, j.batches = j.found-batch.rows, j.batches-1
 	w.moved += batch.written
 	w.batches++
-	for _, f := range batch.files {
+	for _, f := range files {
 		w.written += f.FileSizeBytes()
 	}
 	w.job.mu.Unlock()

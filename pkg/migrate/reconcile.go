@@ -8,28 +8,10 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
 
 	"icepipe/pkg/plan"
 	"icepipe/pkg/rows"
 )
-
-// SourceSchema is the Iceberg schema of a stream: its header's, or for a stream of another program
-// what its Arrow schema says.
-func SourceSchema(in rows.Stream) (*iceberg.Schema, error) {
-	if len(in.Header.Source.Schema) == 0 {
-		s, err := table.ArrowSchemaToIcebergWithFreshIDs(in.Schema, false)
-		if err != nil {
-			return nil, fmt.Errorf("schema of the stream: %w", err)
-		}
-		return s, nil
-	}
-	var s iceberg.Schema
-	if err := json.Unmarshal(in.Header.Source.Schema, &s); err != nil {
-		return nil, fmt.Errorf("schema in the stream's header: %w", err)
-	}
-	return &s, nil
-}
 
 // Reconcile returns the stream with its rows projected to the destination's columns, by the plan made
 // before or, where that is nil, by one made of the options. It refuses what does not fit before the
@@ -52,9 +34,9 @@ func planFor(in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (*plan
 		if err != nil {
 			return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
 		}
-		return p, dst.lake.Writable(p.Changes)
+		return p, dst.lake.Writable(p)
 	}
-	schema, err := SourceSchema(in)
+	schema, err := sourceSchema(in, dst)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +44,37 @@ func planFor(in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (*plan
 	if err != nil {
 		return nil, err
 	}
-	return p, dst.lake.Writable(p.Changes)
+	return p, dst.lake.Writable(p)
+}
+
+// sourceSchema is the Iceberg schema of a stream: its header's, or for a stream of another program
+// what its Arrow schema says.
+func sourceSchema(in rows.Stream, dst *Table) (*iceberg.Schema, error) {
+	if len(in.Header.Source.Schema) == 0 {
+		s, err := plan.FromArrow(in.Schema, hasNanos(dst.lake.Schema()))
+		if err != nil {
+			return nil, fmt.Errorf("schema of the stream: %w", err)
+		}
+		return s, nil
+	}
+	var s iceberg.Schema
+	if err := json.Unmarshal(in.Header.Source.Schema, &s); err != nil {
+		return nil, fmt.Errorf("schema in the stream's header: %w", err)
+	}
+	return &s, nil
+}
+
+// hasNanos reports whether a schema has a timestamp in nanoseconds: only then are those of another
+// program kept as such.
+func hasNanos(s *iceberg.Schema) bool {
+	for _, id := range s.FieldIDs() {
+		f, _ := s.FindFieldByID(id)
+		switch f.Type.(type) {
+		case iceberg.TimestampNsType, iceberg.TimestampTzNsType:
+			return true
+		}
+	}
+	return false
 }
 
 // ReconcileBy is Reconcile by a plan that was made before, for a destination so described. No

@@ -86,7 +86,7 @@ func accepted(h rows.Header, dst *Table, o WriteOptions) (*plan.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan of the stream: %w", err)
 	}
-	return p, dst.lake.Writable(p.Changes)
+	return p, dst.lake.Writable(p)
 }
 
 // A writer is one run of Write.
@@ -111,7 +111,7 @@ func (w *writer) run(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if w.changes, err = w.dst.Evolve(ctx, w.plan.Changes); err != nil {
+	if w.changes, err = w.dst.Evolve(ctx, w.plan); err != nil {
 		return err
 	}
 	w.job.note.SchemaChanges = append(w.job.note.SchemaChanges, w.changes...)
@@ -222,11 +222,7 @@ func (w *writer) finish(ctx context.Context, batch *open, files *datafile.Writer
 	if batch.written == 0 {
 		return nil
 	}
-	done, err := files.Finish(ctx)
-	if err != nil {
-		return err
-	}
-	if err := commits.submit(ctx, finished{open: *batch, files: done}); err != nil {
+	if err := commits.submit(ctx, finished{open: *batch, files: files.End(ctx)}); err != nil {
 		return err
 	}
 	*batch = open{from: batch.to, to: batch.to, number: batch.number + 1}

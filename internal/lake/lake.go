@@ -25,6 +25,8 @@ type Table struct {
 	// files opens the table's file system: that of the table as it was first loaded, so that a
 	// table made of a commit's answer does not keep all those before it alive.
 	files table.FSysF
+	// unread counts the commits since the table was loaded.
+	unread int
 }
 
 // Name is the table's identifier as people write it.

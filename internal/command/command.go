@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -38,6 +39,12 @@ func Main(name string) {
 	// The libraries log by the standard loggers; their lines are not for our user's stderr.
 	log.SetOutput(io.Discard)
 	slog.SetDefault(slog.New(slog.DiscardHandler))
+
+	// What is alive are large buffers without pointers, cheap to mark: half of Go's usual head-room
+	// costs no time that could be measured, and a quarter less memory.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

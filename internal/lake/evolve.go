@@ -41,7 +41,7 @@ func (t *Table) Evolve(ctx context.Context, p *plan.Plan) ([]string, error) {
 		if failed == nil {
 			return made, nil
 		}
-		if err := t.Reload(context.WithoutCancel(ctx)); err != nil {
+		if err := t.persist(context.WithoutCancel(ctx), bound, t.Reload); err != nil {
 			return nil, errors.Join(fmt.Errorf("change the schema of table %q: %w", t.Name(), failed), err)
 		}
 		if try > bound.retries || ctx.Err() != nil {
@@ -54,8 +54,6 @@ func (t *Table) Evolve(ctx context.Context, p *plan.Plan) ([]string, error) {
 }
 
 func (t *Table) evolveOnce(ctx context.Context, fields []iceberg.NestedField, e *evolution) error {
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
-	defer cancel()
 	meta := t.Metadata()
 	id := 0
 	for _, s := range meta.Schemas() {
@@ -74,7 +72,7 @@ func (t *Table) evolveOnce(ctx context.Context, fields []iceberg.NestedField, e 
 		}
 		updates = append(updates, table.NewSetPropertiesUpdate(iceberg.Properties{table.DefaultNameMappingKey: string(text)}))
 	}
-	return t.send(ctx, []table.Requirement{
+	return t.sendWithin(ctx, []table.Requirement{
 		table.AssertTableUUID(meta.TableUUID()),
 		table.AssertCurrentSchemaID(t.Schema().ID),
 		table.AssertLastAssignedFieldID(meta.LastColumnID()),

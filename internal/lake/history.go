@@ -2,6 +2,7 @@ package lake
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/apache/iceberg-go/table"
@@ -109,12 +110,20 @@ func (h History) Holds(snapshot int64) bool {
 	return false
 }
 
-// Marks returns the marks in the history, oldest first.
+// Marks returns the marks of all jobs in the history, oldest first.
 func (h History) Marks() ([]Mark, error) {
+	return h.marks(func(job string) bool { return job != "" })
+}
+
+// MarksOf returns the marks of one job, oldest first. What others wrote into theirs is no concern of it.
+func (h History) MarksOf(job string) ([]Mark, error) {
+	return h.marks(func(name string) bool { return name != "" && name == job })
+}
+
+func (h History) marks(wanted func(job string) bool) ([]Mark, error) {
 	var out []Mark
-	for i := len(h.Snapshots) - 1; i >= 0; i-- {
-		s := h.Snapshots[i]
-		if s.Summary == nil || s.Summary.Properties[MarkJob] == "" {
+	for _, s := range slices.Backward(h.Snapshots) {
+		if s.Summary == nil || !wanted(s.Summary.Properties[MarkJob]) {
 			continue
 		}
 		m, err := parseMark(s)

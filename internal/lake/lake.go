@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
@@ -21,6 +22,9 @@ type Table struct {
 	Catalog catalog.Catalog
 	Place   rows.Place
 	*table.Table
+
+	// CallTimeout bounds one call to the catalog in a commit; 0 stands for two minutes.
+	CallTimeout time.Duration
 
 	// files opens the table's file system: that of the table as it was first loaded, so that a
 	// table made of a commit's answer does not keep all those before it alive.

@@ -37,24 +37,43 @@ func arrange(in rows.Stream, p *plan.Plan, dst *lake.Table) (*arranged, error) {
 	return &arranged{plan: resolved, projector: projector}, nil
 }
 
-// samePlan holds a resumed job's plan against the recorded one: every destination column gets its
-// values from the same source column as before.
-func samePlan(recorded []byte, now *plan.Plan) error {
-	then, err := plan.Parse(recorded)
+// samePlan holds the plan of a resumed job against the one that its checkpoint records: every
+// destination column, at any depth, gets its values from the same source column as in the batches
+// before. Nothing is changed.
+func (w *writer) samePlan() error {
+	then, err := plan.Parse(w.job.note.Plan)
 	if err != nil {
 		return fmt.Errorf("recorded plan: %w", err)
 	}
+	pending, err := w.plan.Pending(w.dst.Schema())
+	if err != nil {
+		return err
+	}
+	if len(pending) > 0 {
+		return fmt.Errorf("column %q: the destination was to be changed for it, and the job has made its changes; go on with ice-migrate, which has the recorded plan, or undo what became of the destination's columns meanwhile", plan.FormatPath(pending[0].Path))
+	}
+	now, err := w.plan.Resolve(w.dst.Schema())
+	if err != nil {
+		return err
+	}
+	return sameSources(then.Columns, now.Columns)
+}
+
+func sameSources(then, now []plan.Column) error {
 	before := map[int]plan.Column{}
-	for _, c := range then.Columns {
+	for _, c := range then {
 		before[c.Target.ID] = c
 	}
-	for _, c := range now.Columns {
+	for _, c := range now {
 		b, ok := before[c.Target.ID]
 		if !ok && len(c.Source) == 0 {
 			continue // a column that the destination got meanwhile, filled with nulls
 		}
 		if !ok || !slices.Equal(b.Source, c.Source) {
 			return fmt.Errorf("column %q would now come from %s, and came from %s in the batches before; go on with the recorded mapping", plan.FormatPath(c.Path), sourceText(c), sourceText(b))
+		}
+		if err := sameSources(b.Fields, c.Fields); err != nil {
+			return err
 		}
 	}
 	return nil

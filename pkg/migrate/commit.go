@@ -89,7 +89,7 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 	}
 	mark := j.mark(batch.from, batch.to, j.note.Batches, batch.rows)
 	if j.store != nil {
-		pending := &ckpt.Pending{Batch: mark.Batch, From: mark.From.String(), To: mark.To.String(), Rows: batch.rows, Stream: j.stream}
+		pending := &ckpt.Pending{Batch: mark.Batch, From: mark.From.String(), To: mark.To.String(), Rows: batch.rows, Rejected: batch.rows - batch.written, Stream: j.stream}
 		if head != nil {
 			pending.Base = snapshotText(&head.SnapshotID)
 		}
@@ -105,14 +105,10 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 	if err != nil {
 		return err
 	}
-	w.job.mu.Lock()
-	j.landed(batch.from, batch.to, batch.rows, landed)
-	j.found, j.batches = j.found-batch.rows, j.batches-1
-	w.moved += batch.written
-	w.batches++
+	totals := ckpt.Totals{RowsMoved: batch.rows, RowsInserted: batch.written, RowsRejected: batch.rows - batch.written}
 	for _, f := range files {
-		w.written += f.FileSizeBytes()
+		totals.BytesWritten += f.FileSizeBytes()
 	}
-	w.job.mu.Unlock()
+	j.landed(batch.to, totals, landed)
 	return j.save()
 }

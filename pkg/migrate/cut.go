@@ -4,9 +4,12 @@ import (
 	"icepipe/pkg/rows"
 )
 
-// Cut ends a batch after every n rows of a stream that knows none, such as another program's. Its spans
-// are opened ones.
+// Cut ends a batch after every n rows of a stream that knows none: another program's, as arrowipc.Read
+// gives it, with opened spans from which no row was taken out. n is at least 1, DefaultBatchRows for 0.
 func Cut(in rows.Stream, n int64) rows.Stream {
+	if n < 1 {
+		n = DefaultBatchRows
+	}
 	out := in
 	out.Header.BatchRows = n
 	out.Spans = func(yield func(rows.Span, error) bool) {

@@ -1,11 +1,11 @@
 package migrate
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
 	"icepipe/internal/lake"
+	"icepipe/pkg/ckpt"
 	"icepipe/pkg/plan"
 	"icepipe/pkg/rows"
 )
@@ -32,7 +32,7 @@ func (m *Migrator) Run(ctx context.Context) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	out, err := m.reconcile(ctx, rows.Ahead(ctx, in, readAhead))
+	out, _, err := m.reconcile(ctx, rows.Ahead(ctx, in, readAhead))
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -43,32 +43,26 @@ func (m *Migrator) Run(ctx context.Context) (Receipt, error) {
 }
 
 // reconcile plans anew, or goes on with the plan that the checkpoint records: the destination has the
-// columns by now that the job added.
-func (m *Migrator) reconcile(ctx context.Context, in rows.Stream) (rows.Stream, error) {
-	made := m.Plan
-	if made == nil {
-		var err error
-		if made, err = m.recorded(); err != nil {
-			return rows.Stream{}, err
+// columns by now that the job added. It returns the checkpoint of the job to go on with, if there is one.
+func (m *Migrator) reconcile(ctx context.Context, in rows.Stream) (rows.Stream, *ckpt.Checkpoint, error) {
+	made, asked := m.Plan, m.Reconcile
+	if made != nil {
+		asked = made.Settings
+	}
+	// What refuses the resume is said before a plan of other settings, or for another table, is tried.
+	w, h := m.Write, in.Header
+	w.Branch, h.Reconciler = w.branch(), asked.Canonical()
+	c, err := checkResume(ctx, h, m.Dest.lake, w)
+	if err != nil {
+		return rows.Stream{}, nil, err
+	}
+	if made == nil && c != nil && len(c.Plan) > 0 {
+		if made, err = plan.Parse(c.Plan); err != nil {
+			return rows.Stream{}, nil, fmt.Errorf("checkpoint %q: recorded plan: %w", w.Checkpoint.Path(), err)
 		}
 	}
-	return Reconcile(ctx, in, m.Dest, m.Reconcile, made)
-}
-
-// recorded is the checkpoint's plan, nil when there is none or the settings are others.
-func (m *Migrator) recorded() (*plan.Plan, error) {
-	if m.Write.Checkpoint == nil {
-		return nil, nil
-	}
-	c, err := m.Write.Checkpoint.Load()
-	if err != nil || c == nil || len(c.Plan) == 0 || !bytes.Equal(c.Settings["reconciler"], m.Reconcile.Canonical()) {
-		return nil, err
-	}
-	p, err := plan.Parse(c.Plan)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint %q: recorded plan: %w", m.Write.Checkpoint.Path(), err)
-	}
-	return p, nil
+	out, err := Reconcile(ctx, in, m.Dest, m.Reconcile, made)
+	return out, c, err
 }
 
 // A Preview is what a dry run finds.
@@ -98,14 +92,12 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 		return Preview{}, err
 	}
 	in := scan.Stream(ctx)
-	out, err := m.reconcile(ctx, in)
+	out, c, err := m.reconcile(ctx, in)
 	if err != nil {
 		return Preview{}, err
 	}
 	w := m.Write
-	if w.Branch == "" {
-		w.Branch = "main"
-	}
+	w.Branch = w.branch()
 	p, err := accepted(out.Header, m.Dest, w)
 	if err != nil {
 		return Preview{}, err
@@ -126,11 +118,7 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 	if head != nil {
 		v.Destination.SnapshotID = snapshotText(&head.SnapshotID)
 	}
-	if w.Checkpoint != nil {
-		if v.Resumes, err = checkResume(h, m.Dest.lake, w); err != nil {
-			return Preview{}, err
-		}
-	}
+	v.Resumes = c != nil && (c.Batches > 0 || c.Pending != nil)
 	return v, nil
 }
 

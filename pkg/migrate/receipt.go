@@ -10,8 +10,10 @@ import (
 	"icepipe/pkg/plan"
 )
 
-// A Receipt says what a run did. Counts are of this run; a resumed run finds the rest in the
-// destination's snapshots, which carry the job's marks.
+// A Receipt says what a run did. Counts are of this run, with the batches that it found in the
+// destination and that no run had noted; what former runs noted is in the checkpoint and in the
+// destination's snapshots, which carry the job's marks. RowsMoved are source rows: those inserted and
+// those rejected. BytesRead is known at the end of a stream, so that it is 0 where a run failed.
 type Receipt struct {
 	Job                string   `json:"job"`
 	Source             End      `json:"source"`

@@ -17,11 +17,14 @@ import (
 // before or, where that is nil, by one made of the options. It refuses what does not fit before the
 // first row.
 func Reconcile(ctx context.Context, in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (rows.Stream, error) {
-	p, err := planFor(in, dst, o, made)
+	described, err := dst.lake.Describe(dst.lake.Schema())
 	if err != nil {
 		return rows.Stream{}, err
 	}
-	described, err := dst.lake.Describe(dst.lake.Schema())
+	if err := apart(in.Header, described); err != nil {
+		return rows.Stream{}, err
+	}
+	p, err := planFor(in, dst, o, made)
 	if err != nil {
 		return rows.Stream{}, err
 	}
@@ -82,6 +85,9 @@ func hasNanos(s *iceberg.Schema) bool {
 func ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, dst rows.Table) (rows.Stream, error) {
 	if in.Header.Destination != nil {
 		return rows.Stream{}, errors.New("the stream is reconciled already")
+	}
+	if err := apart(in.Header, dst); err != nil {
+		return rows.Stream{}, err
 	}
 	projector, err := p.Projector(in.Schema, memory.DefaultAllocator)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
+	"icepipe/pkg/plan"
 	"icepipe/pkg/rows"
 )
 
@@ -81,14 +82,16 @@ func pinned(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Table) 
 		return err
 	}
 	if !src.lake.Same(rows.Table{UUID: c.Source.UUID, Location: c.Source.Location}) {
-		return fmt.Errorf("its source is table %v with UUID %s, not table %q", c.Source.Identifier, c.Source.UUID, src.Name())
+		return fmt.Errorf("its source is table %s (%s), and table %q is another one (%s); name the job's source, or reset the checkpoint to begin anew%s",
+			plan.FormatPath(c.Source.Identifier), tableKey(c.Source.UUID, c.Source.Location),
+			src.Name(), tableKey(uuidText(src.lake.Metadata().TableUUID()), src.lake.Location()), undoHint(c))
 	}
 	start, err := rows.ParseCursor(c.Cursor)
 	if err != nil {
 		return err
 	}
 	l.From = &start
-	if err := pinSnapshot(l, o, c); err != nil {
+	if err := pinSnapshot(l, o, c, src); err != nil {
 		return err
 	}
 	if o.BatchRows == AutoBatchRows {
@@ -99,10 +102,13 @@ func pinned(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Table) 
 	return nil
 }
 
-func pinSnapshot(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint) error {
+// pinSnapshot pins the snapshot that the job reads, with the schema it is read with.
+func pinSnapshot(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Table) error {
 	if c.Source.SnapshotID == "" {
-		// The source had no snapshot when the job began: it is done with as empty as it was.
-		return fmt.Errorf("its source had no snapshot when the job began, and nothing to move; reset the checkpoint to begin anew")
+		if head := src.lake.CurrentSnapshot(); head != nil {
+			return fmt.Errorf("its source had no snapshot when the job began, and has snapshot %d now; reset the checkpoint to move its rows, none was moved yet", head.SnapshotID)
+		}
+		return nil // as empty as it was
 	}
 	id, err := strconv.ParseInt(c.Source.SnapshotID, 10, 64)
 	if err != nil {
@@ -111,33 +117,13 @@ func pinSnapshot(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint) error {
 	if o.Pin.Snapshot != nil && *o.Pin.Snapshot != id {
 		return fmt.Errorf("the job reads source snapshot %d, and %d was asked for; leave it out to resume, or reset the checkpoint to begin anew%s", id, *o.Pin.Snapshot, undoHint(c))
 	}
+	if src.lake.Metadata().SnapshotByID(id) == nil {
+		return fmt.Errorf("source snapshot %d, which the job reads, has expired; reset the checkpoint to begin anew with another snapshot%s", id, undoHint(c))
+	}
 	var schema int
 	if err := json.Unmarshal(c.Settings["source_schema_id"], &schema); err != nil {
 		return fmt.Errorf("setting source_schema_id: %w", err)
 	}
 	l.Pin = lake.Pin{Snapshot: &id, SchemaID: &schema}
 	return nil
-}
-
-// resumable refuses a checkpoint whose job is over.
-func resumable(c *ckpt.Checkpoint) error {
-	switch c.State {
-	case ckpt.Complete:
-		return fmt.Errorf("it records a completed migration; reset it or delete the file to run again%s", undoHint(c))
-	case ckpt.Undone:
-		return fmt.Errorf("it records a migration that was undone; reset it or delete the file to run again")
-	}
-	return nil
-}
-
-// undoHint names the snapshot to roll back to, when batches are in the destination.
-func undoHint(c *ckpt.Checkpoint) string {
-	if c.Batches == 0 {
-		return ""
-	}
-	before := "its state before the first snapshot"
-	if c.DestSnapshotBefore != nil {
-		before = "snapshot " + *c.DestSnapshotBefore
-	}
-	return fmt.Sprintf(" (%d batches are in the destination: roll it back to dest_snapshot_before, %s, first, or their rows are written again)", c.Batches, before)
 }

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,13 +23,16 @@ type WriteOptions struct {
 	Branch     string      // "" for main; it must exist
 	Checkpoint *ckpt.Store // nil: a run that dies cannot be resumed
 	Jobs       int         // columns encoded at once, 0 for the number of processors
-	Observe    func(Event) // called now and then, by one goroutine at a time; may be nil
+	Observe    func(Event) // called now and then, by the goroutine that called Write; may be nil
 }
+
+func (o WriteOptions) branch() string { return cmp.Or(o.Branch, table.MainBranch) }
 
 // An Event is the state of a run, for progress displays.
 type Event struct {
-	Rows, Expected    int64 // source rows so far, those found on resume included, and those to come in all
-	Commits           int64 // of this run
+	Rows              int64 // source rows so far, those of former runs included
+	Expected          int64 // source rows in all, at most
+	Commits           int64 // of this run, with those that it found landed
 	BytesWritten      int64
 	Resumed, Finished bool
 }
@@ -41,10 +45,8 @@ type Event struct {
 // while one commits. Of a stream that ends before its seal the last, unfinished batch is not committed.
 // On any error what was committed stays and is in the receipt.
 func Write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions) (Receipt, error) {
-	if o.Branch == "" {
-		o.Branch = table.MainBranch
-	}
-	header, err := accepted(in.Header, dst, o)
+	o.Branch = o.branch()
+	planned, err := accepted(in.Header, dst, o)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -59,7 +61,7 @@ func Write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions) (Rec
 	if err != nil {
 		return Receipt{}, err
 	}
-	w := &writer{job: j, in: in, plan: header, dst: dst.lake, options: o}
+	w := &writer{job: j, in: in, plan: planned, dst: dst.lake, options: o}
 	err = w.run(ctx)
 	return w.receipt(), err
 }
@@ -72,6 +74,9 @@ func accepted(h rows.Header, dst *Table, o WriteOptions) (*plan.Plan, error) {
 	}
 	if !dst.lake.Same(*h.Destination) {
 		return nil, fmt.Errorf("the stream was reconciled with table %s (UUID %s), not with table %q", plan.FormatPath(h.Destination.Identifier), h.Destination.UUID, dst.Name())
+	}
+	if err := apart(h, *h.Destination); err != nil {
+		return nil, err
 	}
 	if o.Checkpoint != nil && h.Trial {
 		return nil, errors.New("a trial stream (--limit) takes no checkpoint")
@@ -100,9 +105,8 @@ type writer struct {
 	changes  []string
 	warnings []string
 	seal     rows.Seal
-	moved    int64 // rows committed from the stream
-	batches  int64
-	written  int64
+	had      int64 // source rows that the job had moved before this stream was taken
+	taken    int64 // source rows of the stream that were missing
 	complete bool
 }
 
@@ -110,75 +114,107 @@ func (w *writer) run(ctx context.Context) error {
 	if err := w.job.save(); err != nil {
 		return err
 	}
-	var err error
-	if w.changes, err = w.dst.Evolve(ctx, w.plan); err != nil {
-		return err
-	}
-	w.job.note.SchemaChanges = append(w.job.note.SchemaChanges, w.changes...)
-	arranged, err := arrange(w.in, w.plan, w.dst)
+	w.had = w.job.note.Totals.RowsMoved
+	arranged, err := w.arrange(ctx)
 	if err != nil {
 		return err
 	}
-	w.warnings = w.plan.Warnings
-	if w.job.note.Plan == nil {
-		if w.job.note.Plan, err = arranged.plan.MarshalJSON(); err != nil {
-			return err
-		}
-	} else if err := samePlan(w.job.note.Plan, arranged.plan); err != nil {
-		return fmt.Errorf("checkpoint %q: %w", w.options.Checkpoint.Path(), err)
-	}
-	if err := w.write(ctx, arranged); err != nil {
+	w.warnings = append(w.warnings, w.plan.Warnings...)
+	rest, err := w.write(ctx, arranged)
+	if err != nil {
 		return err
 	}
 	if w.seal, err = w.in.Seal(); err != nil {
 		return err
 	}
 	w.warnings = append(w.warnings, w.seal.Warnings...)
+	w.warnings = append(w.warnings, w.job.warnings...)
+	if err := w.job.done(w.seal.Last, ckpt.Totals{RowsMoved: rest, RowsRejected: rest, BytesRead: w.seal.BytesRead}, w.warnings); err != nil {
+		return err
+	}
 	w.complete = true
-	w.observe(w.seal.Rows, true)
-	return w.job.done(w.seal.Last, w.warnings)
+	w.observe()
+	return nil
 }
 
-// write takes the stream to its seal. Batches are committed by one goroutine while the next is
+// arrange makes the schema changes of the plan, and notes how the columns go into the destination. A
+// job that has begun has made its changes: its plan is held against the one it began with, and changes
+// nothing any more.
+func (w *writer) arrange(ctx context.Context) (*arranged, error) {
+	note := w.job.note
+	if note.Plan != nil {
+		if err := w.samePlan(); err != nil {
+			return nil, fmt.Errorf("checkpoint %q: %w%s", w.options.Checkpoint.Path(), err, undoHint(note))
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.changes, err = w.dst.Evolve(context.WithoutCancel(ctx), w.plan); err != nil {
+		return nil, err
+	}
+	note.SchemaChanges = append(note.SchemaChanges, w.changes...)
+	arranged, err := arrange(w.in, w.plan, w.dst)
+	if err != nil || note.Plan != nil {
+		return arranged, err
+	}
+	if note.Plan, err = arranged.plan.MarshalJSON(); err != nil {
+		return nil, err
+	}
+	return arranged, w.job.save()
+}
+
+// write takes the stream to its seal, and returns the number of source rows at its end that no batch
+// holds, for none of them was left to write. Batches are committed by one goroutine while the next is
 // written; it is waited for in every case.
-func (w *writer) write(ctx context.Context, arranged *arranged) (err error) {
+func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err error) {
 	config, err := w.dst.FileConfig(ctx, w.options.Jobs)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	files, err := datafile.NewWriter(ctx, config)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer files.Abort()
 	commits := newCommitter(ctx, w)
-	defer func() {
-		switch failed := commits.wait(); {
-		case failed == nil:
-		case err == nil || errors.Is(err, errCommitFailed):
-			err = failed
-		default:
-			err = errors.Join(failed, err)
-		}
-	}()
+	defer func() { err = together(commits.wait(), err) }()
 	batch := open{from: w.job.start, to: w.job.start, number: w.job.note.Batches}
 	for span, err := range rows.Opened(ctx, w.in).Spans {
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if err := w.take(ctx, span, &batch, files, arranged); err != nil {
-			return err
+			return 0, err
 		}
 		if span.EndsBatch {
 			if err := w.finish(ctx, &batch, files, commits); err != nil {
-				return err
+				return 0, err
 			}
 		}
 	}
 	if _, err := w.in.Seal(); err != nil {
-		return err
+		return 0, err
 	}
-	return w.finish(ctx, &batch, files, commits)
+	if err := w.finish(ctx, &batch, files, commits); err != nil {
+		return 0, err
+	}
+	return batch.rows, nil
+}
+
+// together is the error of a run whose commits and whose writing ended so: one line, without saying
+// twice that the run was interrupted.
+func together(commits, writing error) error {
+	switch {
+	case commits == nil:
+		return writing
+	case writing == nil || errors.Is(writing, errCommitFailed):
+		return commits
+	case errors.Is(writing, context.Canceled) && errors.Is(commits, context.Canceled):
+		return writing
+	}
+	return fmt.Errorf("%w; and %w", commits, writing)
 }
 
 // open is the batch that is being written.
@@ -200,6 +236,7 @@ func (w *writer) take(ctx context.Context, span rows.Span, batch *open, files *d
 	}
 	batch.to = span.To
 	batch.rows += span.Rows
+	w.taken += span.Rows
 	if span.Batch.NumRows() == 0 {
 		return nil
 	}
@@ -212,7 +249,7 @@ func (w *writer) take(ctx context.Context, span rows.Span, batch *open, files *d
 		return fmt.Errorf("batch %d, rows from cursor %s: %w", batch.number, span.From, err)
 	}
 	batch.written += span.Batch.NumRows()
-	w.observe(batch.rows, false)
+	w.observe()
 	return nil
 }
 
@@ -229,17 +266,18 @@ func (w *writer) finish(ctx context.Context, batch *open, files *datafile.Writer
 	return nil
 }
 
-func (w *writer) observe(open int64, finished bool) {
+func (w *writer) observe() {
 	if w.options.Observe == nil {
 		return
 	}
-	e := Event{Expected: w.in.Header.Expected.Rows, Resumed: w.job.resumed, Finished: finished}
-	w.job.mu.Lock()
-	e.Rows, e.Commits, e.BytesWritten = w.job.note.Totals.RowsMoved+open, w.batches, w.written
-	w.job.mu.Unlock()
-	if finished {
-		e.Rows -= open
+	j, h := w.job, w.in.Header
+	e := Event{Rows: w.had + w.taken, Expected: h.Expected.Rows, Resumed: j.resumed, Finished: w.complete}
+	if (h.First != rows.Cursor{}) {
+		e.Expected += j.noted // the scan left them out
 	}
+	j.mu.Lock()
+	e.Commits, e.BytesWritten = j.batches, j.run.BytesWritten
+	j.mu.Unlock()
 	w.options.Observe(e)
 }
 
@@ -250,14 +288,14 @@ func (w *writer) receipt() Receipt {
 		Source:             End{Identifier: j.note.Source.Identifier, UUID: j.note.Source.UUID},
 		Destination:        End{Identifier: j.note.Destination.Identifier, UUID: j.note.Destination.UUID},
 		DestSnapshotBefore: j.note.DestSnapshotBefore,
-		RowsMoved:          w.moved + j.found,
-		RowsInserted:       w.moved + j.found,
-		RowsRejected:       w.seal.Rejects,
-		Batches:            w.batches + j.batches,
+		RowsMoved:          j.run.RowsMoved,
+		RowsInserted:       j.run.RowsInserted,
+		RowsRejected:       j.run.RowsRejected,
+		Batches:            j.batches,
 		NewSnapshots:       []string{},
 		SchemaChanges:      append([]string{}, w.changes...),
-		BytesRead:          w.seal.BytesRead,
-		BytesWritten:       w.written + j.written,
+		BytesRead:          j.run.BytesRead,
+		BytesWritten:       j.run.BytesWritten,
 		Warnings:           append([]string{}, w.warnings...),
 		Resumed:            j.resumed,
 		Complete:           w.complete,
@@ -268,7 +306,7 @@ func (w *writer) receipt() Receipt {
 	if head, err := w.dst.Branch(w.options.Branch); err == nil && head != nil {
 		r.Destination.SnapshotID = snapshotText(&head.SnapshotID)
 	}
-	for _, s := range j.snapshot {
+	for _, s := range j.snapshots {
 		r.NewSnapshots = append(r.NewSnapshots, *snapshotText(&s))
 	}
 	return r

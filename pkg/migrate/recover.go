@@ -1,0 +1,228 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/apache/iceberg-go"
+
+	"icepipe/internal/datafile"
+	"icepipe/internal/lake"
+	"icepipe/pkg/ckpt"
+	"icepipe/pkg/rows"
+)
+
+// recover settles what the checkpoint does not know: batches that landed without being noted, and
+// the pending one. first is where the stream starts.
+func (j *job) recover(ctx context.Context, first rows.Cursor) error {
+	var err error
+	if j.start, err = rows.ParseCursor(j.note.Cursor); err != nil {
+		return err
+	}
+	j.noted = j.note.Totals.RowsMoved
+	j.resumed = j.note.Batches > 0 || j.note.Pending != nil
+	history, err := j.dst.History(j.branch)
+	if err != nil {
+		return err
+	}
+	if err := j.kept(history); err != nil {
+		return err
+	}
+	if err := j.find(history); err != nil {
+		return err
+	}
+	if err := j.redo(ctx); err != nil {
+		return err
+	}
+	if first.Compare(j.start) > 0 {
+		return fmt.Errorf("the stream starts at cursor %s, and rows are missing from %s on; scan again with this checkpoint", first, j.start)
+	}
+	return nil
+}
+
+// find notes the batches that the destination's history holds and the checkpoint does not.
+func (j *job) find(history lake.History) error {
+	marks, err := history.Marks()
+	if err != nil {
+		return err
+	}
+	for _, m := range marks {
+		if m.Job != j.note.Job || m.To.Compare(j.start) <= 0 {
+			continue
+		}
+		if m.From.Compare(j.start) != 0 {
+			return fmt.Errorf("the destination holds rows %s to %s of the job in snapshot %d, but none from %s on: snapshots between expired or were taken out; roll it back to dest_snapshot_before, %s, and reset the checkpoint to begin anew",
+				m.From, m.To, m.Snapshot, j.start, before(j.note))
+		}
+		j.resumed = true
+		j.landed(m.To, j.totalsOf(m, history), lake.Committed{Snapshot: m.Snapshot, Parent: m.Parent})
+	}
+	return nil
+}
+
+// totalsOf is what a batch that was found counts: by the checkpoint where it is the pending one, else by
+// its snapshot's summary.
+func (j *job) totalsOf(m lake.Mark, history lake.History) ckpt.Totals {
+	if p := j.note.Pending; p != nil && p.From == m.From.String() && p.To == m.To.String() {
+		return pendingTotals(p)
+	}
+	t := ckpt.Totals{RowsMoved: m.Rows, RowsInserted: m.Rows}
+	for _, s := range history.Snapshots {
+		if s.SnapshotID != m.Snapshot || s.Summary == nil {
+			continue
+		}
+		if n, err := strconv.ParseInt(s.Summary.Properties["added-records"], 10, 64); err == nil {
+			t.RowsInserted, t.RowsRejected = n, m.Rows-n
+		}
+		if n, err := strconv.ParseInt(s.Summary.Properties["added-files-size"], 10, 64); err == nil {
+			t.BytesWritten = n
+		}
+	}
+	return t
+}
+
+func pendingTotals(p *ckpt.Pending) ckpt.Totals {
+	t := ckpt.Totals{RowsMoved: p.Rows, RowsInserted: p.Rows - p.Rejected, RowsRejected: p.Rejected, BytesRead: p.BytesRead}
+	for _, f := range p.Files {
+		t.BytesWritten += f.Size
+	}
+	return t
+}
+
+// kept refuses when a snapshot that the job made is not in the destination's history any more: the
+// rows of that batch would be skipped. A snapshot that expired behind an unbroken history is fine.
+func (j *job) kept(history lake.History) error {
+	if j.note.LastSnapshot == "" {
+		return nil
+	}
+	id, err := strconv.ParseInt(j.note.LastSnapshot, 10, 64)
+	if err != nil {
+		return fmt.Errorf("last snapshot %q: %w", j.note.LastSnapshot, err)
+	}
+	if history.ReachesTo(&id) {
+		return nil
+	}
+	return fmt.Errorf("the history of branch %q of the destination no longer holds snapshot %d of the job: it was rolled back, or its snapshots expired; reset the checkpoint to begin anew%s", j.branch, id, undoHint(j.note))
+}
+
+// redo commits the pending batch when it is not in the destination: the very same files, after a look
+// at each of them. A batch whose files are gone is written again from the source.
+func (j *job) redo(ctx context.Context) error {
+	p := j.note.Pending
+	if p == nil {
+		return nil
+	}
+	mark, err := j.pendingMark(p)
+	if err != nil {
+		return err
+	}
+	if mark.To.Compare(j.start) <= 0 {
+		j.note.Pending = nil
+		return nil
+	}
+	commit := lake.Commit{Branch: j.branch, Mark: mark, Properties: j.properties()}
+	if commit.Files, err = j.decode(p); err != nil {
+		return err
+	}
+	found, err := j.landedBefore(ctx, commit, p)
+	if err != nil {
+		return err
+	}
+	if found == nil {
+		whole, err := j.filesWhole(ctx, commit.Files)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			j.note.Pending = nil
+			return nil
+		}
+		landed, err := j.dst.Append(context.WithoutCancel(ctx), commit)
+		if err != nil {
+			return fmt.Errorf("commit pending batch %d: %w", p.Batch, err)
+		}
+		found = &landed
+	}
+	j.landed(mark.To, pendingTotals(p), *found)
+	return j.save()
+}
+
+// landedBefore looks for the pending batch in the destination: nil when it is proven not to be there.
+func (j *job) landedBefore(ctx context.Context, commit lake.Commit, p *ckpt.Pending) (*lake.Committed, error) {
+	var base *int64
+	if p.Base != nil {
+		id, err := strconv.ParseInt(*p.Base, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("pending base %q: %w", *p.Base, err)
+		}
+		base = &id
+	}
+	found, err := j.dst.Landed(ctx, commit, base)
+	if err != nil {
+		return nil, fmt.Errorf("pending batch %d: %w; look for its files in the destination, then roll it back to dest_snapshot_before, %s, and reset the checkpoint to begin anew", p.Batch, err, before(j.note))
+	}
+	return found, nil
+}
+
+// filesWhole reports whether the files of the pending batch can be committed. Where one is gone or
+// damaged the batch is written again.
+func (j *job) filesWhole(ctx context.Context, files []iceberg.DataFile) (bool, error) {
+	fs, err := j.dst.FS(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range files {
+		err := datafile.Verify(ctx, fs, f)
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if err != nil {
+			j.warnings = append(j.warnings, fmt.Sprintf("pending batch %d is written again: %v", j.note.Pending.Batch, err))
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (j *job) pendingMark(p *ckpt.Pending) (lake.Mark, error) {
+	from, err := rows.ParseCursor(p.From)
+	if err != nil {
+		return lake.Mark{}, err
+	}
+	to, err := rows.ParseCursor(p.To)
+	if err != nil {
+		return lake.Mark{}, err
+	}
+	m := j.mark(from, to, p.Batch, p.Rows)
+	m.Stream = p.Stream
+	return m, nil
+}
+
+// pendingFiles notes data files so that another process can commit them.
+func (j *job) pendingFiles(files []iceberg.DataFile) ([]ckpt.PendingFile, error) {
+	var out []ckpt.PendingFile
+	for _, f := range files {
+		text, err := j.dst.EncodeFile(f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ckpt.PendingFile{SpecID: int(f.SpecID()), Path: f.FilePath(), Size: f.FileSizeBytes(), Rows: f.Count(), Encoded: text})
+	}
+	return out, nil
+}
+
+func (j *job) decode(p *ckpt.Pending) ([]iceberg.DataFile, error) {
+	var out []iceberg.DataFile
+	for _, f := range p.Files {
+		file, err := j.dst.DecodeFile(f.Encoded, f.SpecID)
+		if err != nil {
+			return nil, fmt.Errorf("pending file %q: %w", f.Path, err)
+		}
+		if file.FilePath() != f.Path || file.Count() != f.Rows || file.FileSizeBytes() != f.Size {
+			return nil, fmt.Errorf("pending file %q: its record is damaged; restore the checkpoint from a copy", f.Path)
+		}
+		out = append(out, file)
+	}
+	return out, nil
+}

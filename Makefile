@@ -34,6 +34,7 @@ vet:
 	go vet ./...
 	go vet -tags interop ./internal/interop
 	go vet -tags memory ./internal/interop
+	go vet -tags noclouds ./internal/catalogs
 
 staticcheck:
 	go run $(STATICCHECK) ./...

@@ -3,14 +3,17 @@ package command_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"icepipe/internal/command"
@@ -32,6 +35,7 @@ func TestMain(m *testing.M) {
 //	demo             makes the demonstration's tables in the current folder, and a .pyiceberg.yaml
 //	                 with the catalogs src and dst
 //	status N prog …  runs a program and checks its exit code; stdout and stderr as for exec
+//	boundaries IN OUT  writes to a file where the messages of a stream begin and end, one a line
 func params() testscript.Params {
 	return testscript.Params{
 		RequireExplicitExec: true,
@@ -39,7 +43,9 @@ func params() testscript.Params {
 			e.Setenv("HOME", e.WorkDir)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"demo": makeDemo, "status": status},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"demo": makeDemo, "status": status, "boundaries": boundaries,
+		},
 	}
 }
 
@@ -66,6 +72,31 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("%s exited %d, want %d", strings.Join(args[1:], " "), got, want)
 	}
+}
+
+// boundaries reads the framing of Arrow's IPC format: a continuation marker, the length of the
+// metadata, the metadata, and a body whose length the metadata tells.
+func boundaries(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: boundaries FILE OUT")
+	}
+	text := []byte(ts.ReadFile(args[0]))
+	r := bytes.NewReader(text)
+	messages := ipc.NewMessageReader(r)
+	defer messages.Release()
+	var out bytes.Buffer
+	for at := int64(0); ; {
+		fmt.Fprintln(&out, at)
+		m, err := messages.Message()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		ts.Check(err)
+		head := int64(binary.LittleEndian.Uint32(text[at+4:]))
+		at += 8 + head + m.BodyLen()
+	}
+	fmt.Fprintln(&out, len(text))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), out.Bytes(), 0o666))
 }
 
 func TestScripts(t *testing.T) {

@@ -42,12 +42,15 @@ func TestTablesMove(t *testing.T) {
 	l.readAll(t, db, moved)
 	say("%5.1f s  %d tables read by %s", time.Since(began).Seconds(), len(moved), strings.Join(readers, ", "))
 
-	cases := 0
+	cases, agreed := 0, map[string]int{}
 	for _, o := range outcomes {
-		t.Run(o.move.name(), func(t *testing.T) { l.judge(t, o) })
+		t.Run(o.move.name(), func(t *testing.T) { l.judge(t, o, agreed) })
 		cases++
 	}
 	t.Run("one process and three", func(t *testing.T) { l.compareWays(t, db, outcomes) })
+	for _, reader := range readers {
+		say("interop: %d of %d tables hold the expected rows, says %s", agreed[reader], len(moved), reader)
+	}
 	say("interop: %d cases ran", cases)
 	if cases < leastCases {
 		t.Errorf("%d cases ran, at least %d did before", cases, leastCases)
@@ -84,8 +87,8 @@ func (l *lab) moveAll(t *testing.T) []*outcome {
 	return slices.Concat(results...)
 }
 
-// judge is the verdict on one move.
-func (l *lab) judge(t *testing.T, o *outcome) {
+// judge is the verdict on one move; agreed counts the tables in which an engine found the rows.
+func (l *lab) judge(t *testing.T, o *outcome, agreed map[string]int) {
 	m := o.move
 	defer func() {
 		if t.Failed() {
@@ -114,7 +117,7 @@ func (l *lab) judge(t *testing.T, o *outcome) {
 			t.Errorf("verification:\n%s", told(o.verified))
 		}
 	}
-	agreed := 0
+	witnesses := 0
 	for _, reader := range readers {
 		rows, err := l.found(reader, m)
 		known := m.fixture.notice(reader)
@@ -124,12 +127,13 @@ func (l *lab) judge(t *testing.T, o *outcome) {
 			t.Errorf("%s cannot read the destination: %v", reader, err)
 		case err != nil:
 		case differ(m.want, rows) == "":
-			agreed++
+			witnesses++
+			agreed[reader]++
 		case known == "":
 			t.Errorf("%s reads other rows: %s", reader, differ(m.want, rows))
 		}
 	}
-	if agreed == 0 {
+	if witnesses == 0 {
 		t.Error("no independent engine found the expected rows")
 	}
 }

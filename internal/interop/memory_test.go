@@ -4,9 +4,11 @@ package interop
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -60,7 +62,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	if err := os.RemoveAll(work); err != nil {
 		t.Error(err)
 	}
-	for name, peak := range peaks {
+	for _, name := range slices.Sorted(maps.Keys(peaks)) {
+		peak := peaks[name]
 		small, large := peak[smallMB], peak[largeMB]
 		say("memory: %-24s %4.0f MB over %d MB, %4.0f MB over %d MB", name, small, smallMB, large, largeMB)
 		if large > mostMB {

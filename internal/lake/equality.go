@@ -17,9 +17,9 @@ import (
 // A keySet is the keys that one or more equality-delete files delete. A row is deleted whose key
 // is among them; null equals null (specification, "Equality Delete Files"; case 21).
 type keySet struct {
-	schema *iceberg.Schema // the top-level fields that hold the key
-	ids    []int           // the key, in this order
-	keys   map[string]struct{}
+	schema *iceberg.Schema       // the top-level fields that hold the key
+	ids    []int                 // the key, in this order
+	keys   []map[string]struct{} // of each file
 }
 
 // An equalityIndex reads each equality-delete file once and forgets it with the last data file that
@@ -53,12 +53,23 @@ func (x *equalityIndex) sets(ctx context.Context, fs iceio.IO, task table.FileSc
 			}
 			x.known[path] = set
 		}
-		out = append(out, x.known[path])
+		out = join(out, x.known[path])
 		if x.users[path]--; x.users[path] <= 0 {
 			delete(x.known, path)
 		}
 	}
 	return out, nil
+}
+
+// join adds the keys of a file to the set of the same fields, so that a row's key is made once for all.
+func join(sets []*keySet, more *keySet) []*keySet {
+	for _, s := range sets {
+		if slices.Equal(s.ids, more.ids) {
+			s.keys = append(s.keys, more.keys...)
+			return sets
+		}
+	}
+	return append(sets, &keySet{schema: more.schema, ids: more.ids, keys: slices.Clone(more.keys)})
 }
 
 // newKeySet finds the fields of a key, also those that the table has dropped since. Floating-point
@@ -69,9 +80,9 @@ func (x *equalityIndex) newKeySet(d iceberg.DataFile) (*keySet, error) {
 		return nil, fmt.Errorf("file %q names no key", d.FilePath())
 	}
 	slices.Sort(ids)
-	set := &keySet{ids: ids, keys: map[string]struct{}{}}
+	set := &keySet{ids: slices.Compact(ids), keys: []map[string]struct{}{{}}}
 	var fields []iceberg.NestedField
-	for _, id := range ids {
+	for _, id := range set.ids {
 		top, leaf, ok := x.field(id)
 		if !ok {
 			return nil, fmt.Errorf("file %q has a key field with ID %d that no schema of the table has", d.FilePath(), id)
@@ -85,8 +96,9 @@ func (x *equalityIndex) newKeySet(d iceberg.DataFile) (*keySet, error) {
 			fields = append(fields, top)
 		}
 	}
-	set.schema = iceberg.NewSchema(0, fields...)
-	return set, nil
+	var err error
+	set.schema, err = typedDefaults(iceberg.NewSchema(0, fields...))
+	return set, err
 }
 
 // field finds a field in the newest schema that has it, and the top-level field around it.
@@ -138,7 +150,7 @@ func (x *equalityIndex) read(ctx context.Context, fs iceio.IO, d iceberg.DataFil
 			if err != nil {
 				return nil, err
 			}
-			err := set.each(ctx, columns, batch, x.meta.Version(), func(_ int, key []byte) { set.keys[string(key)] = struct{}{} })
+			err := set.each(ctx, columns, batch, x.meta.Version(), func(_ int, key []byte) { set.keys[0][string(key)] = struct{}{} })
 			batch.Release()
 			if err != nil {
 				return nil, fmt.Errorf("file %q: %w", d.FilePath(), err)
@@ -160,8 +172,11 @@ func (k *keySet) wants() map[int]bool {
 // mark sets dead[i] for each row of a batch, read with m, whose key is in the set.
 func (k *keySet) mark(ctx context.Context, m columnMap, batch arrow.RecordBatch, version int, dead []bool) error {
 	return k.each(ctx, m, batch, version, func(row int, key []byte) {
-		if _, ok := k.keys[string(key)]; ok {
-			dead[row] = true
+		for _, keys := range k.keys {
+			if _, ok := keys[string(key)]; ok {
+				dead[row] = true
+				return
+			}
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,6 @@ import (
 	"github.com/apache/iceberg-go/catalog"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
-	"github.com/google/uuid"
 
 	"icepipe/internal/catalogs"
 	"icepipe/internal/datafile"
@@ -94,7 +94,7 @@ func load(t testing.TB, tbl *Table) *Table {
 // record makes a record batch of a schema from rows in JSON.
 func record(t testing.TB, mem memory.Allocator, schema *arrow.Schema, text string) arrow.RecordBatch {
 	t.Helper()
-	batch, _, err := array.RecordFromJSON(mem, schema, strings.NewReader(text))
+	batch, _, err := array.RecordFromJSON(orDefault(mem), schema, strings.NewReader(text))
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -155,7 +155,9 @@ func parquetFile(t testing.TB, tbl *Table, schema *arrow.Schema, props *parquet.
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := tbl.Location() + "/data/" + uuid.NewString() + ".parquet"
+	folder := tbl.Location() + "/data"
+	before, _ := os.ReadDir(local(t, folder)) // names in the order in which they are made
+	path := fmt.Sprintf("%s/%05d.parquet", folder, len(before))
 	f, err := fs.(iceio.WriteFileIO).Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -274,4 +276,11 @@ func mustFS(t testing.TB, tbl *Table) iceio.IO {
 		t.Fatal(err)
 	}
 	return fs
+}
+
+func orDefault(mem memory.Allocator) memory.Allocator {
+	if mem == nil {
+		return memory.DefaultAllocator
+	}
+	return mem
 }

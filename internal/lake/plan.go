@@ -82,6 +82,9 @@ func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
 	if err = s.planFiles(ctx); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}
+	if err = s.checkStart(); err != nil {
+		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
+	}
 	source, err := t.Describe(s.schema)
 	if err != nil {
 		return nil, err

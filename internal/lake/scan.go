@@ -132,7 +132,7 @@ func (r *run) open(ctx context.Context, fs iceio.IO, task plannedFile, positions
 // into the open batch, else record batches cut where batches end.
 func (r *run) group(ctx context.Context, f *openFile, at rows.Cursor, before, n, skip int64, yield func(rows.Span, error) bool) (bool, error) {
 	plain := f.deleted == nil && len(f.keys) == 0
-	if plain && skip >= n {
+	if plain && skip == n {
 		return true, nil
 	}
 	r.bytes += f.bytes(at.RowGroup)

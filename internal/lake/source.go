@@ -114,7 +114,8 @@ func (s *source) records(ctx context.Context, group int, m columnMap, rows int64
 			if err == nil && batch == nil {
 				err = fmt.Errorf("%d rows could be read of %d: the file is cut short or damaged", seen, total)
 			}
-			if err == nil {
+			if err == nil && ctx.Err() != nil {
+				batch.Release()
 				err = ctx.Err()
 			}
 			if err != nil {

@@ -19,34 +19,40 @@ const fieldIDKey = table.ArrowParquetFieldIDKey
 // (specification, "Column Projection"; case 59). Columns are taken whole, so that the validity of a
 // struct is known even when none of the fields that are asked for were in it.
 type columnMap struct {
-	leaves []int           // leaf columns to read, empty when the file has none of the fields
-	schema *iceberg.Schema // what they are, under the names that the file has
+	leaves []int                        // leaf columns to read, empty when the file has none of the fields
+	int96  map[int]*arrow.TimestampType // those of them that are INT96, with what they are read as
+	arrow  *arrow.Schema                // what they are, under the names that the file has
+	schema *iceberg.Schema              // the same
 }
 
-// newColumnMap finds the top-level fields want in a file.
-func newColumnMap(manifest *pqarrow.SchemaManifest, mapping iceberg.NameMapping, want map[int]bool, isInt96 func(leaf int) bool) (columnMap, error) {
+// newColumnMap finds the top-level fields want, by ID with their types in the table, in a file.
+func newColumnMap(manifest *pqarrow.SchemaManifest, mapping iceberg.NameMapping, want map[int]iceberg.Type, isInt96 func(leaf int) bool) (columnMap, error) {
 	names := identifier{byName: !hasIDs(manifest.Fields)}
 	if names.byName && len(mapping) == 0 && len(manifest.Fields) > 0 {
 		return columnMap{}, fmt.Errorf("its columns have no field IDs and the table has no name mapping, so that nobody can tell which column is which; set the table property %s", table.DefaultNameMappingKey)
 	}
 	root := &iceberg.MappedField{Fields: mapping}
-	var m columnMap
+	m := columnMap{int96: map[int]*arrow.TimestampType{}}
 	var fields []arrow.Field
 	for _, f := range manifest.Fields {
 		field, leaves, ok := names.field(f, root.GetField(f.Field.Name))
 		if !ok {
 			continue
 		}
-		if id, ok := fieldID(field); !ok || !want[id] {
+		id, _ := fieldID(field)
+		as, ok := want[id]
+		if !ok {
 			continue
 		}
 		if f.IsLeaf() && isInt96(f.ColIndex) {
-			field.Type = int96Type
+			m.int96[f.ColIndex] = int96Type(as)
+			field.Type = m.int96[f.ColIndex]
 		}
 		fields = append(fields, field)
 		m.leaves = append(m.leaves, leaves...)
 	}
-	schema, err := table.ArrowSchemaToIceberg(arrow.NewSchema(fields, nil), false, nil)
+	m.arrow = arrow.NewSchema(fields, nil)
+	schema, err := table.ArrowSchemaToIceberg(m.arrow, false, nil)
 	if len(fields) == 0 {
 		schema, err = iceberg.NewSchema(0), nil
 	}

@@ -161,13 +161,7 @@ func (x *equalityIndex) read(ctx context.Context, fs iceio.IO, d iceberg.DataFil
 }
 
 // wants are the top-level fields that the key lies in.
-func (k *keySet) wants() map[int]bool {
-	out := map[int]bool{}
-	for _, f := range k.schema.Fields() {
-		out[f.ID] = true
-	}
-	return out
-}
+func (k *keySet) wants() map[int]iceberg.Type { return typesOf(k.schema) }
 
 // mark sets dead[i] for each row of a batch, read with m, whose key is in the set.
 func (k *keySet) mark(ctx context.Context, m columnMap, batch arrow.RecordBatch, version int, dead []bool) error {

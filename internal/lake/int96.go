@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/iceberg-go"
 )
 
 // An int96Column reads a column of the old INT96 timestamps as microseconds. arrow-go reads them as
@@ -19,11 +20,18 @@ type int96Column struct {
 	chunk  *file.Int96ColumnChunkReader
 	values []parquet.Int96
 	levels []int16
+	kind   *arrow.TimestampType
 	mem    memory.Allocator
 }
 
-// int96Type is what INT96 columns are read as: instants.
-var int96Type = &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
+// int96Type is what an INT96 column is read as where the table has it as t: an instant, or a time
+// without a zone.
+func int96Type(t iceberg.Type) *arrow.TimestampType {
+	if _, naive := t.(iceberg.TimestampType); naive {
+		return &arrow.TimestampType{Unit: arrow.Microsecond}
+	}
+	return &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}
+}
 
 // isInt96 reports whether a leaf column is a top-level INT96 one.
 func (s *source) isInt96(leaf int) bool {
@@ -32,7 +40,7 @@ func (s *source) isInt96(leaf int) bool {
 		len(column.ColumnPath()) == 1
 }
 
-func (s *source) newInt96(group, leaf int) (*int96Column, error) {
+func (s *source) newInt96(group, leaf int, kind *arrow.TimestampType) (*int96Column, error) {
 	reader, err := s.reader.RowGroup(group).Column(leaf)
 	if err != nil {
 		return nil, err
@@ -41,12 +49,12 @@ func (s *source) newInt96(group, leaf int) (*int96Column, error) {
 	if !ok {
 		return nil, fmt.Errorf("column %d is not INT96", leaf)
 	}
-	return &int96Column{chunk: chunk, mem: s.mem}, nil
+	return &int96Column{chunk: chunk, kind: kind, mem: s.mem}, nil
 }
 
 // next reads the next n rows.
 func (c *int96Column) next(n int64) (arrow.Array, error) {
-	b := array.NewTimestampBuilder(c.mem, int96Type)
+	b := array.NewTimestampBuilder(c.mem, c.kind)
 	defer b.Release()
 	optional := c.chunk.Descriptor().MaxDefinitionLevel() > 0
 	if int64(len(c.values)) < n {

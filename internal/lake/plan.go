@@ -13,9 +13,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/iceberg-go"
-	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
@@ -189,101 +187,20 @@ func sequence(f plannedFile) int64 {
 	return *f.DataSequenceNumber
 }
 
-// refuse names what cannot be read, as far as the manifests tell.
-func (s *Scan) refuse() error {
-	formats := map[string]int{}
-	for _, f := range s.files {
-		if f.File.FileFormat() != iceberg.ParquetFile {
-			formats[strings.ToUpper(string(f.File.FileFormat()))]++
-		}
-		for _, d := range append([]iceberg.DataFile{f.File}, slices.Concat(f.DeleteFiles, f.EqualityDeleteFiles, f.DeletionVectorFiles)...) {
-			if len(d.KeyMetadata()) > 0 {
-				return fmt.Errorf("file %q is encrypted; encrypted tables cannot be read", d.FilePath())
-			}
-		}
-	}
-	if len(formats) == 0 {
-		return nil
-	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(formats)) {
-		parts = append(parts, fmt.Sprintf("%d %s", formats[name], name))
-	}
-	return fmt.Errorf("%s of its %d data files cannot be read, only Parquet can; rewrite them, for example by Spark's rewrite_data_files with write.format.default=parquet",
-		strings.Join(parts, " and "), len(s.files))
-}
-
-// inspect opens every file from the start of the scan on: its footer, its columns, its codecs, and
-// the keys of equality deletes.
-func (s *Scan) inspect(ctx context.Context) error {
-	fs, err := s.table.FS(ctx)
-	if err != nil {
-		return err
-	}
-	keys := newEqualityIndex(s.table.Metadata(), nil, s.options.Memory)
-	seen := map[string]bool{}
-	first := int64(0)
-	if s.options.From != nil {
-		first = s.options.From.File
-	}
-	for i := range s.files {
-		if int64(i) < first {
-			continue
-		}
-		f := &s.files[i]
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := s.inspectFile(ctx, fs, f); err != nil {
-			return err
-		}
-		for _, d := range f.EqualityDeleteFiles {
-			if seen[d.FilePath()] {
-				continue
-			}
-			seen[d.FilePath()] = true
-			if _, err := keys.newKeySet(d); err != nil {
-				return fmt.Errorf("equality deletes: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-func (s *Scan) inspectFile(ctx context.Context, fs iceio.IO, f *plannedFile) error {
-	src, err := openSource(ctx, fs, f.File.FilePath(), f.File.Count(), s.options.Memory)
-	if err != nil {
-		return err
-	}
-	defer src.close()
-	columns, err := src.columns(s.table.NameMapping(), s.wants(nil))
-	if err != nil {
-		return err
-	}
-	f.groups = src.rowGroupRows()
-	for g := range f.groups {
-		meta := src.reader.MetaData().RowGroup(g)
-		for _, leaf := range columns.leaves {
-			chunk, err := meta.ColumnChunk(leaf)
-			if err != nil {
-				return fmt.Errorf("file %q, row group %d: %w", src.path, g, err)
-			}
-			if _, err := compress.GetCodec(chunk.Compression()); err != nil {
-				return fmt.Errorf("file %q is compressed with %s, which cannot be read", src.path, chunk.Compression())
-			}
-		}
-	}
-	return nil
-}
-
 // wants are the IDs of the top-level fields that are read, with those that the keys lie in.
-func (s *Scan) wants(keys []*keySet) map[int]bool {
-	out := map[int]bool{}
-	for _, f := range s.schema.Fields() {
-		out[f.ID] = true
-	}
+func (s *Scan) wants(keys []*keySet) map[int]iceberg.Type {
+	out := typesOf(s.schema)
 	for _, k := range keys {
 		maps.Copy(out, k.wants())
+	}
+	return out
+}
+
+// typesOf are the types of a schema's top-level fields by ID.
+func typesOf(schema *iceberg.Schema) map[int]iceberg.Type {
+	out := map[int]iceberg.Type{}
+	for _, f := range schema.Fields() {
+		out[f.ID] = f.Type
 	}
 	return out
 }

@@ -88,11 +88,7 @@ func readPositions(ctx context.Context, fs iceio.IO, d iceberg.DataFile, want ma
 	}
 	defer src.close()
 	schema := iceberg.PositionalDeleteSchema
-	ids := map[int]bool{}
-	for _, f := range schema.Fields() {
-		ids[f.ID] = true
-	}
-	columns, err := src.columns(schema.NameMapping(), ids)
+	columns, err := src.columns(schema.NameMapping(), typesOf(schema))
 	if err != nil {
 		return nil, err
 	}

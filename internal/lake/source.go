@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -16,7 +17,6 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
-	"github.com/apache/iceberg-go/table"
 )
 
 const (
@@ -42,6 +42,8 @@ func openSource(ctx context.Context, fs iceio.IO, path string, want int64, mem m
 	props := parquet.NewReaderProperties(mem)
 	props.BufferedStreamEnabled = true
 	props.BufferSize = readBuffer
+	// One value of more than 64 MiB makes a page that the library takes for a hostile one (case 97).
+	props.MaxCompressedPageSize, props.MaxUncompressedPageSize = math.MaxInt32, math.MaxInt32
 	reader, err := file.NewParquetReader(f, file.WithReadProps(props))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %q: %w", path, err), f.Close())
@@ -65,7 +67,7 @@ func (s *source) rowGroupRows() []int64 {
 }
 
 // columns finds the wanted top-level fields in the file.
-func (s *source) columns(mapping iceberg.NameMapping, want map[int]bool) (columnMap, error) {
+func (s *source) columns(mapping iceberg.NameMapping, want map[int]iceberg.Type) (columnMap, error) {
 	manifest, err := pqarrow.NewSchemaManifest(s.reader.MetaData().Schema, s.reader.MetaData().KeyValueMetadata(), &pqarrow.ArrowReadProperties{})
 	if err != nil {
 		return columnMap{}, fmt.Errorf("file %q: %w", s.path, err)
@@ -140,12 +142,14 @@ func (s *source) groupReader(ctx context.Context, group int, m columnMap, rows i
 	r := &groupReader{int96: map[string]*int96Column{}}
 	var others []int
 	for _, leaf := range m.leaves {
-		if !s.isInt96(leaf) {
+		kind, ok := m.int96[leaf]
+		if !ok {
 			others = append(others, leaf)
 			continue
 		}
-		column, err := s.newInt96(group, leaf)
+		column, err := s.newInt96(group, leaf, kind)
 		if err != nil {
+			r.release()
 			return nil, err
 		}
 		r.int96[s.reader.MetaData().Schema.Column(leaf).Name()] = column
@@ -154,14 +158,20 @@ func (s *source) groupReader(ctx context.Context, group int, m columnMap, rows i
 		return r, nil
 	}
 	arrowReader, err := pqarrow.NewFileReader(s.reader, pqarrow.ArrowReadProperties{BatchSize: rows}, s.mem)
+	if err == nil {
+		r.others, err = arrowReader.GetRecordReader(ctx, others, []int{group})
+	}
 	if err != nil {
+		r.release()
 		return nil, err
 	}
-	r.others, err = arrowReader.GetRecordReader(ctx, others, []int{group})
-	return r, err
+	return r, nil
 }
 
 func (r *groupReader) release() {
+	for _, column := range r.int96 {
+		column.chunk.Close()
+	}
 	if r.others != nil {
 		r.others.Release()
 	}
@@ -221,71 +231,4 @@ func blank(total, rows int64, mem memory.Allocator) iter.Seq2[arrow.RecordBatch,
 			}
 		}
 	}
-}
-
-// project brings a record batch under the file's names to the schema: field by field by ID, promoted,
-// with the initial default of fields that the file does not have. It takes the batch over.
-func (m columnMap) project(ctx context.Context, batch arrow.RecordBatch, to *iceberg.Schema, arrowSchema *arrow.Schema, version int) (arrow.RecordBatch, error) {
-	defer batch.Release()
-	out, err := table.ToRequestedSchema(ctx, to, m.schema, batch, table.SchemaOptions{
-		IncludeFieldIDs:   true,
-		DowncastTimestamp: true,
-		FormatVersion:     version,
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer out.Release()
-	if arrowSchema == nil {
-		out.Retain()
-		return out, nil
-	}
-	columns := make([]arrow.Array, len(arrowSchema.Fields()))
-	for i, f := range arrowSchema.Fields() {
-		if columns[i], err = labelled(out.Column(i), f.Type); err != nil {
-			return nil, fmt.Errorf("column %q: %w", f.Name, err)
-		}
-		defer columns[i].Release()
-	}
-	return array.NewRecordBatch(arrowSchema, columns, out.NumRows()), nil
-}
-
-// labelled returns the array under a type that differs from its own at most in whether nested fields
-// may be null and in their metadata, which the library gets wrong inside maps.
-func labelled(arr arrow.Array, as arrow.DataType) (arrow.Array, error) {
-	if arrow.TypeEqual(arr.DataType(), as, arrow.CheckMetadata()) {
-		arr.Retain()
-		return arr, nil
-	}
-	data, err := relabel(arr.Data(), as)
-	if err != nil {
-		return nil, err
-	}
-	defer data.Release()
-	return array.MakeFromData(data), nil
-}
-
-func relabel(data arrow.ArrayData, as arrow.DataType) (arrow.ArrayData, error) {
-	to, nested := as.(arrow.NestedType)
-	if !nested {
-		if !arrow.TypeEqual(data.DataType(), as) {
-			return nil, fmt.Errorf("it was read as %s, not as %s", data.DataType(), as)
-		}
-		data.Retain()
-		return data, nil
-	}
-	fields := to.Fields()
-	if data.DataType().ID() != as.ID() || len(fields) != len(data.Children()) {
-		return nil, fmt.Errorf("it was read as %s, not as %s", data.DataType(), as)
-	}
-	children := make([]arrow.ArrayData, len(fields))
-	for i, f := range fields {
-		child, err := relabel(data.Children()[i], f.Type)
-		if err != nil {
-			return nil, err
-		}
-		defer child.Release()
-		children[i] = child
-	}
-	return array.NewData(as, data.Len(), data.Buffers(), children, data.NullN(), data.Offset()), nil
 }

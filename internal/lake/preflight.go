@@ -1,0 +1,128 @@
+package lake
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/iceberg-go"
+	iceio "github.com/apache/iceberg-go/io"
+)
+
+// refuse names what cannot be read, as far as the manifests tell.
+func (s *Scan) refuse() error {
+	formats := map[string]int{}
+	for _, f := range s.files {
+		if f.File.FileFormat() != iceberg.ParquetFile {
+			formats[strings.ToUpper(string(f.File.FileFormat()))]++
+		}
+		for _, d := range append([]iceberg.DataFile{f.File}, slices.Concat(f.DeleteFiles, f.EqualityDeleteFiles, f.DeletionVectorFiles)...) {
+			if len(d.KeyMetadata()) > 0 {
+				return fmt.Errorf("file %q is encrypted; encrypted tables cannot be read", d.FilePath())
+			}
+		}
+	}
+	if len(formats) == 0 {
+		return nil
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(formats)) {
+		parts = append(parts, fmt.Sprintf("%d %s", formats[name], name))
+	}
+	return fmt.Errorf("%s of its %d data files cannot be read, only Parquet can; rewrite them, for example by Spark's rewrite_data_files with write.format.default=parquet",
+		strings.Join(parts, " and "), len(s.files))
+}
+
+// inspect opens every file from the start of the scan on: its footer, its columns, its codecs, and
+// the keys of equality deletes.
+func (s *Scan) inspect(ctx context.Context) error {
+	fs, err := s.table.FS(ctx)
+	if err != nil {
+		return err
+	}
+	keys := newEqualityIndex(s.table.Metadata(), nil, s.options.Memory)
+	seen := map[string]bool{}
+	first := int64(0)
+	if s.options.From != nil {
+		first = s.options.From.File
+	}
+	for i := range s.files {
+		if int64(i) < first {
+			continue
+		}
+		f := &s.files[i]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.inspectFile(ctx, fs, f); err != nil {
+			return err
+		}
+		for _, d := range f.EqualityDeleteFiles {
+			if seen[d.FilePath()] {
+				continue
+			}
+			seen[d.FilePath()] = true
+			if _, err := keys.newKeySet(d); err != nil {
+				return fmt.Errorf("equality deletes: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Scan) inspectFile(ctx context.Context, fs iceio.IO, f *plannedFile) error {
+	src, err := openSource(ctx, fs, f.File.FilePath(), f.File.Count(), s.options.Memory)
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	columns, err := src.columns(s.table.NameMapping(), s.wants(nil))
+	if err != nil {
+		return err
+	}
+	if len(s.schema.Fields()) > 0 {
+		if err := columns.check(ctx, s.reads, s.arrow, s.table.Metadata().Version(), s.options.Memory); err != nil {
+			return fmt.Errorf("file %q: %w", src.path, err)
+		}
+	}
+	f.groups = src.rowGroupRows()
+	for g := range f.groups {
+		meta := src.reader.MetaData().RowGroup(g)
+		for _, leaf := range columns.leaves {
+			chunk, err := meta.ColumnChunk(leaf)
+			if err != nil {
+				return fmt.Errorf("file %q, row group %d: %w", src.path, g, err)
+			}
+			if _, err := compress.GetCodec(chunk.Compression()); err != nil {
+				return fmt.Errorf("file %q is compressed with %s, which cannot be read", src.path, chunk.Compression())
+			}
+		}
+	}
+	return nil
+}
+
+// checkStart refuses to start a scan at a cursor that does not lie in its files: rows would be left
+// out, or read twice, without a word.
+func (s *Scan) checkStart() error {
+	from := s.options.From
+	if from == nil || from.File == 0 && from.RowGroup == 0 && from.Row == 0 {
+		return nil
+	}
+	if from.File < 0 || from.File >= int64(len(s.files)) {
+		return fmt.Errorf("cursor %s is not in it, which has %d data files: the source changed", from, len(s.files))
+	}
+	f := s.files[from.File]
+	if path := f.File.FilePath(); from.Path != "" && from.Path != path {
+		return fmt.Errorf("cursor %s is not in it, where file %d is %q: the source changed", from, from.File, path)
+	}
+	if from.RowGroup == 0 && from.Row == 0 {
+		return nil
+	}
+	if from.RowGroup < 0 || from.RowGroup >= len(f.groups) || from.Row < 0 || from.Row > f.groups[from.RowGroup] {
+		return fmt.Errorf("cursor %s lies behind the end of its file's %d row groups or of its row group: the source changed", from, len(f.groups))
+	}
+	return nil
+}

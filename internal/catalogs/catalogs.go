@@ -24,6 +24,7 @@ import (
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 
+	_ "icepipe/internal/localdisk" // the local file system
 	"icepipe/pkg/plan"
 	"icepipe/pkg/rows"
 )

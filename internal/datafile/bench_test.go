@@ -16,6 +16,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+
+	"icepipe/internal/localdisk"
 )
 
 // ordersSchema is the table of the benchmark: sales.orders, 12 columns.
@@ -107,7 +109,7 @@ func BenchmarkWriter(b *testing.B) {
 					}
 					for _, f := range files {
 						bytes += f.FileSizeBytes()
-						path, _ := LocalPath(f.FilePath())
+						path, _ := localdisk.Path(f.FilePath())
 						os.Remove(path)
 					}
 				}

@@ -16,6 +16,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+
+	"icepipe/internal/localdisk"
 )
 
 var prim = iceberg.PrimitiveTypes
@@ -92,7 +94,7 @@ func write(t *testing.T, cfg Config, batches ...arrow.RecordBatch) []iceberg.Dat
 // readColumns gives each column of a file as JSON, as the library's reader sees it.
 func readColumns(t *testing.T, f iceberg.DataFile) map[string][]json.RawMessage {
 	t.Helper()
-	path, _ := LocalPath(f.FilePath())
+	path, _ := localdisk.Path(f.FilePath())
 	r, err := file.OpenParquetFile(path, false)
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +162,7 @@ func texts(t *testing.T, f iceberg.DataFile, column string) string {
 
 func openParquet(t *testing.T, f iceberg.DataFile) *file.Reader {
 	t.Helper()
-	path, _ := LocalPath(f.FilePath())
+	path, _ := localdisk.Path(f.FilePath())
 	r, err := file.OpenParquetFile(path, false)
 	if err != nil {
 		t.Fatal(err)

@@ -10,35 +10,9 @@ import (
 
 	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
+
+	"icepipe/internal/localdisk"
 )
-
-// LocalPath gives the path of a local location: file:///p, file:/p or a bare path, which is what
-// Iceberg's Java library and PyIceberg take it for: the characters as they stand, percent signs
-// included. It reports false for the location of another store.
-func LocalPath(location string) (string, bool) {
-	rest, isURI := cutScheme(location, "file")
-	if isURI {
-		if after, ok := strings.CutPrefix(rest, "//"); ok {
-			slash := strings.IndexByte(after, '/')
-			if slash < 0 {
-				return "", false
-			}
-			return after[slash:], after[:slash] == "" || after[:slash] == "localhost"
-		}
-		return rest, true
-	}
-	if i := strings.Index(location, "://"); i > 0 && !strings.ContainsAny(location[:i], "/\\") {
-		return "", false
-	}
-	return location, true
-}
-
-func cutScheme(location, scheme string) (string, bool) {
-	if len(location) > len(scheme) && location[len(scheme)] == ':' && strings.EqualFold(location[:len(scheme)], scheme) {
-		return location[len(scheme)+1:], true
-	}
-	return location, false
-}
 
 // dataLocation is the folder of a table's data files.
 func dataLocation(cfg Config) string {
@@ -52,7 +26,7 @@ func dataLocation(cfg Config) string {
 // checkLocation refuses what libraries take for different files: iceberg-go decodes percent signs
 // of a file: URI where Java and PyIceberg do not, and cuts it at # and ?.
 func checkLocation(base string) error {
-	if _, ok := cutScheme(base, "file"); !ok {
+	if len(base) < 5 || !strings.EqualFold(base[:5], "file:") {
 		return nil
 	}
 	if i := strings.IndexAny(base, "%#?"); i >= 0 {
@@ -134,7 +108,7 @@ type places struct {
 
 // create opens a new file; one that is there already is an error.
 func (p *places) create(location string) (Output, error) {
-	path, local := LocalPath(location)
+	path, local := localdisk.Path(location)
 	if local {
 		return p.createLocal(path)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
+
+	"icepipe/internal/localdisk"
 )
 
 // Cases 54 and 55: odd column names become what Java and PyIceberg write, and metrics stay theirs.
@@ -56,13 +58,13 @@ func TestPlaces(t *testing.T) {
 	for location, want := range map[string]string{
 		"/a b/c%20": "/a b/c%20", "file:/a": "/a", "file:///a%2Fb": "/a%2Fb", "FILE://localhost/a": "/a", "rel/x": "rel/x", "/p=1:2//x": "/p=1:2//x",
 	} {
-		if got, ok := LocalPath(location); got != want || !ok {
-			t.Errorf("LocalPath(%q) = %q, %v", location, got, ok)
+		if got, ok := localdisk.Path(location); got != want || !ok {
+			t.Errorf("localdisk.Path(%q) = %q, %v", location, got, ok)
 		}
 	}
 	for _, location := range []string{"s3://b/k", "file://host/a", "hdfs://n/x"} {
-		if got, ok := LocalPath(location); ok {
-			t.Errorf("LocalPath(%q) = %q", location, got)
+		if got, ok := localdisk.Path(location); ok {
+			t.Errorf("localdisk.Path(%q) = %q", location, got)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
+
+	"icepipe/internal/localdisk"
 )
 
 // Verify looks whether a data file that was written earlier is there and whole: its size is what df
@@ -45,7 +47,7 @@ func Verify(ctx context.Context, fs iceio.IO, df iceberg.DataFile) (err error) {
 }
 
 func openData(fs iceio.IO, location string) (iceio.File, error) {
-	if path, local := LocalPath(location); local {
+	if path, local := localdisk.Path(location); local {
 		return os.Open(path)
 	}
 	if fs == nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
+
+	"icepipe/internal/localdisk"
 )
 
 var idText = iceberg.NewSchema(0, req(1, "id", prim.Int64), opt(2, "p", prim.String))
@@ -242,7 +244,7 @@ func TestWritesThatFailAtAnyByte(t *testing.T) {
 
 func TestVerify(t *testing.T) {
 	f := write(t, config(t, idText, nil), batchOf(t, memory.DefaultAllocator, idText, manyRows(0, 100)))[0]
-	path, _ := LocalPath(f.FilePath())
+	path, _ := localdisk.Path(f.FilePath())
 	whole := mustRead(t, path)
 	for name, tc := range map[string]struct {
 		bytes []byte

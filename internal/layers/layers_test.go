@@ -65,7 +65,9 @@ func TestImports(t *testing.T) {
 func TestLadder(t *testing.T) {
 	ladder := []string{"icepipe/cmd/", "icepipe/internal/command", "icepipe/pkg/migrate", "icepipe/internal/lake", "icepipe/internal/datafile"}
 	step := func(p string) int {
-		return slices.IndexFunc(ladder, func(prefix string) bool { return p == prefix || strings.HasSuffix(prefix, "/") && strings.HasPrefix(p, prefix) })
+		return slices.IndexFunc(ladder, func(prefix string) bool {
+			return p == prefix || strings.HasSuffix(prefix, "/") && strings.HasPrefix(p, prefix)
+		})
 	}
 	forbidden := map[string][]string{
 		"icepipe/pkg/rows":      {"icepipe/", "github.com/apache/iceberg-go", "github.com/alecthomas/kong"},

@@ -1,4 +1,4 @@
-package catalogs
+package localdisk
 
 import (
 	"errors"
@@ -6,13 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	iceio "github.com/apache/iceberg-go/io"
 )
 
-func TestLocalPath(t *testing.T) {
+func TestPath(t *testing.T) {
 	for _, tt := range []struct {
 		location, path string
 		ok             bool
@@ -27,7 +26,7 @@ func TestLocalPath(t *testing.T) {
 		{"s3://bucket/a", "s3://bucket/a", false},
 		{"rel/a", "rel/a", true},
 	} {
-		path, ok := LocalPath(tt.location)
+		path, ok := Path(tt.location)
 		if ok != tt.ok || ok && path != tt.path {
 			t.Errorf("%q: got %q, %v; want %q, %v", tt.location, path, ok, tt.path, tt.ok)
 		}
@@ -35,13 +34,13 @@ func TestLocalPath(t *testing.T) {
 }
 
 // disk returns the file system that the library finds for a location.
-func disk(t *testing.T, location string) iceio.WriteFileIO {
+func open(t *testing.T, location string) iceio.WriteFileIO {
 	t.Helper()
 	found, err := iceio.LoadFS(t.Context(), nil, location)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, ok := found.(localDisk)
+	d, ok := found.(disk)
 	if !ok {
 		t.Fatalf("the file system of %q is %T", location, found)
 	}
@@ -53,11 +52,11 @@ func TestLocalDisk(t *testing.T) {
 	const text = "some bytes"
 	for _, form := range []string{"", "file:", "file://", "file://localhost"} {
 		name := form + dir + "/new " + filepath.Base(form) + "/p=a%2Fb%20c/f#1.parquet"
-		d := disk(t, form+dir)
+		d := open(t, form+dir)
 		if err := d.WriteFile(name, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		path, _ := LocalPath(name)
+		path, _ := Path(name)
 		if got, err := os.ReadFile(path); err != nil || string(got) != text { // as it stands (case 64)
 			t.Errorf("%q: %q, %v", name, got, err)
 		}
@@ -87,7 +86,7 @@ func TestLocalDiskDecoded(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a b", "f"), []byte("decoded"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := disk(t, "file://"+dir).(localDisk)
+	d := open(t, "file://"+dir).(disk)
 	name := "file://" + dir + "/a%20b/f"
 	if got, err := d.ReadFile(name); err != nil || string(got) != "decoded" {
 		t.Errorf("got %q, %v", got, err)
@@ -106,8 +105,8 @@ func TestLocalDiskDecoded(t *testing.T) {
 	}
 }
 
-func TestLocalDiskRefuses(t *testing.T) {
-	d := localDisk{}
+func TestRefuses(t *testing.T) {
+	d := disk{}
 	if _, err := d.Open("file://server/a"); err == nil {
 		t.Error("another machine's file was opened")
 	}
@@ -120,32 +119,5 @@ func TestLocalDiskRefuses(t *testing.T) {
 	}
 	if err := d.WriteFile(blocked+"/a/b", nil); err == nil {
 		t.Error("a folder was made below a file")
-	}
-}
-
-// All forms of a location of a table load, whatever the form in the catalog.
-func TestTableLocations(t *testing.T) {
-	cat, _ := temporary(t)
-	bare := makeTable(t, cat, "a", "t").MetadataLocation()
-	if !filepath.IsAbs(bare) {
-		t.Fatalf("the metadata is at %q", bare)
-	}
-	for _, form := range []string{"", "file:", "file://", "file://localhost"} {
-		path := handmade(t, layoutV1, row("x", "a", "t", "'"+form+bare+"'"))
-		if o := mustOpen(t, at(path, "", "a", "t"), ReadOnly); o.Table.MetadataLocation() != form+bare {
-			t.Errorf("loaded from %q", o.Table.MetadataLocation())
-		}
-	}
-}
-
-func TestSchemes(t *testing.T) {
-	schemes := iceio.GetRegisteredSchemes()
-	for _, want := range append([]string{"file", ""}, cloudSchemes...) {
-		if !slices.Contains(schemes, want) {
-			t.Errorf("no storage for %q in %q", want, schemes)
-		}
-	}
-	if len(cloudSchemes) == 0 && slices.Contains(schemes, "s3") {
-		t.Error("a build without clouds has S3")
 	}
 }

@@ -1,4 +1,6 @@
-package catalogs
+// Package localdisk is the local file system for tables: where their locations lie, and how the library
+// reads and writes them. Importing it puts it in the place of the library's own.
+package localdisk
 
 import (
 	"context"
@@ -12,7 +14,7 @@ import (
 	iceio "github.com/apache/iceberg-go/io"
 )
 
-// localDisk is the local file system as the library's, with two differences.
+// disk is the local file system as the library's, with two differences.
 //
 // A path behind file: is taken as it stands, as PyIceberg and Spark take it: their names of
 // partitions hold percent signs that the library would decode (case 64). A file that is not there
@@ -21,19 +23,19 @@ import (
 // A file is on the disk, with its name, once it is closed. The library never syncs, and the
 // database that names a metadata file does: without this a loss of power can leave a table that
 // cannot be read.
-type localDisk struct{ iceio.LocalFS }
+type disk struct{ iceio.LocalFS }
 
 func init() {
-	factory := func(context.Context, *url.URL, map[string]string) (iceio.IO, error) { return localDisk{}, nil }
+	factory := func(context.Context, *url.URL, map[string]string) (iceio.IO, error) { return disk{}, nil }
 	for _, scheme := range []string{"file", ""} {
 		iceio.Unregister(scheme)
 		iceio.Register(scheme, factory)
 	}
 }
 
-// LocalPath returns the path of a file on the local disk from its location in a table's metadata:
+// Path returns the path of a file on the local disk from its location in a table's metadata:
 // bare, file:/PATH, file:///PATH or file://localhost/PATH. ok is false for any other location.
-func LocalPath(location string) (path string, ok bool) {
+func Path(location string) (path string, ok bool) {
 	if len(location) >= 5 && strings.EqualFold(location[:5], "file:") {
 		path = location[5:]
 		if rest, ok := strings.CutPrefix(path, "//"); ok {
@@ -50,7 +52,7 @@ func LocalPath(location string) (path string, ok bool) {
 
 // written returns where name is to be written.
 func written(op, name string) (string, error) {
-	path, ok := LocalPath(name)
+	path, ok := Path(name)
 	if !ok {
 		return "", &fs.PathError{Op: op, Path: name, Err: errors.New("not a path on this machine")}
 	}
@@ -73,7 +75,7 @@ func found(op, name string) (string, error) {
 	return path, nil
 }
 
-func (localDisk) Open(name string) (iceio.File, error) {
+func (disk) Open(name string) (iceio.File, error) {
 	path, err := found("open", name)
 	if err != nil {
 		return nil, err
@@ -85,7 +87,7 @@ func (localDisk) Open(name string) (iceio.File, error) {
 	return f, nil
 }
 
-func (localDisk) ReadFile(name string) ([]byte, error) {
+func (disk) ReadFile(name string) ([]byte, error) {
 	path, err := found("open", name)
 	if err != nil {
 		return nil, err
@@ -93,7 +95,7 @@ func (localDisk) ReadFile(name string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-func (localDisk) Stat(name string) (fs.FileInfo, error) {
+func (disk) Stat(name string) (fs.FileInfo, error) {
 	path, err := found("stat", name)
 	if err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func (localDisk) Stat(name string) (fs.FileInfo, error) {
 	return os.Stat(path)
 }
 
-func (localDisk) Remove(name string) error {
+func (disk) Remove(name string) error {
 	path, err := found("remove", name)
 	if err != nil {
 		return err
@@ -109,7 +111,7 @@ func (localDisk) Remove(name string) error {
 	return os.Remove(path)
 }
 
-func (localDisk) Create(name string) (iceio.FileWriter, error) {
+func (disk) Create(name string) (iceio.FileWriter, error) {
 	path, err := written("create", name)
 	if err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func (localDisk) Create(name string) (iceio.FileWriter, error) {
 	return &syncedFile{f}, nil
 }
 
-func (d localDisk) WriteFile(name string, text []byte) error {
+func (d disk) WriteFile(name string, text []byte) error {
 	f, err := d.Create(name)
 	if err != nil {
 		return err

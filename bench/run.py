@@ -4,8 +4,9 @@ usage: run.py DEPS BIN [--rows N] [--only NAME ...] [--work DIR]
 
 DEPS is what testdata/interop/setup.sh made, and keeps the source; BIN holds ice-migrate. Of the others
 the seconds are their own, without start-up; of ice-migrate they are those of the whole process. Memory
-is the kernel's ru_maxrss of each process, so this script imports nothing large: a child that is started
-begins with the peak of its parent.
+and CPU are what the kernel counts for each whole process. This script imports nothing large: a child
+begins with the peak memory of its parent. On a machine that has other work the CPU seconds tell more
+than the seconds.
 """
 import argparse
 import json
@@ -20,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def measured(command):
-    """Runs a command; returns its output, seconds and peak of resident memory in MB."""
+    """Runs a command; returns its output, seconds, peak of resident memory in MB, and seconds of CPU."""
     os.sync()
     began = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -29,7 +30,7 @@ def measured(command):
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise SystemExit(f"{' '.join(command)}: exit code {child.returncode}")
-    return out, time.monotonic() - began, usage.ru_maxrss / 1024
+    return out, time.monotonic() - began, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime
 
 
 def disk(folder):
@@ -54,9 +55,9 @@ class Bench:
 
     def peer(self, name, *args):
         """Runs another's script: seconds are its own."""
-        out, _, peak = measured(self.script(name, *args))
+        out, _, peak, cpu = measured(self.script(name, *args))
         told = json.loads(out.splitlines()[-1])
-        return told["rows"], told["seconds"], peak
+        return told["rows"], told["seconds"], peak, cpu
 
     def ice_migrate(self, batch_rows):
         """Runs ice-migrate over a new destination: seconds are those of the process."""
@@ -68,11 +69,11 @@ class Bench:
             command += [f"--{side}-catalog", "sqlite", f"--{side}-catalog-name", "default",
                         f"--{side}-db-path", f"{folder}/{side}.db", f"--{side}-warehouse", f"{folder}/{side}_wh",
                         f"--{side}-namespace", namespace, f"--{side}-table", "orders"]
-        out, seconds, peak = measured(command)
+        out, seconds, peak, cpu = measured(command)
         receipt = json.loads(out)
         if not receipt["complete"]:
             raise SystemExit(f"ice-migrate did not complete: {out}")
-        return receipt["rows_moved"], seconds, peak
+        return receipt["rows_moved"], seconds, peak, cpu
 
     def runs(self):
         """(name, rows a commit, the call) of each run."""
@@ -96,10 +97,10 @@ def main():
     for name, batch_rows, call in bench.runs():
         if args.only and name not in args.only:
             continue
-        rows, seconds, peak = call()
+        rows, seconds, peak, cpu = call()
         if rows != bench.rows:
             raise SystemExit(f"{name} moved {rows} of {bench.rows} rows")
-        results.append((name, batch_rows, rows / seconds, seconds, peak, disk(args.work)))
+        results.append((name, batch_rows, rows / seconds, seconds, peak, cpu, disk(args.work)))
         print(f"{name} {batch_rows or ''}: {seconds:.1f} s", file=sys.stderr, flush=True)
     shutil.rmtree(args.work, ignore_errors=True)
     report(bench.rows, results)
@@ -108,18 +109,19 @@ def main():
 def report(rows, results):
     """Prints the tables for docs/PERFORMANCE.md."""
     print(f"{rows:,} rows × 12 columns, {os.cpu_count()} cores, {platform.machine()}\n")
-    print("| | rows a commit | seconds | rows/s | peak memory | written |\n|---|---|---|---|---|---|")
-    for name, batch_rows, rate, seconds, peak, written in results:
-        print(f"| {name} | {f'{batch_rows:,}' if batch_rows else 'all'} | {seconds:.1f} | {rate / 1e6:.2f}M | {peak:.0f} MB | {written:.0f} MB |")
-    ours = {b: (rate, peak) for name, b, rate, _, peak, _ in results if name == "ice-migrate"}
+    print("| | rows a commit | seconds | rows/s | CPU seconds | peak memory | written |\n|---|---|---|---|---|---|---|")
+    for name, batch_rows, rate, seconds, peak, cpu, written in results:
+        print(f"| {name} | {f'{batch_rows:,}' if batch_rows else 'all'} | {seconds:.1f} | {rate / 1e6:.2f}M | {cpu:.1f} "
+              f"| {peak:.0f} MB | {written:.0f} MB |")
+    ours = {r[1]: r for r in results if r[0] == "ice-migrate"}
     others = [r for r in results if r[0] != "ice-migrate"]
     if not ours or not others:
         return
-    print("\n| ice-migrate against | rows a commit | times the rows/s | of the memory |\n|---|---|---|---|")
-    for name, batch_rows, rate, _, peak, _ in others:
-        for own, (own_rate, own_peak) in ours.items():
+    print("\n| ice-migrate against | rows a commit | times the rows/s | of the CPU | of the memory |\n|---|---|---|---|---|")
+    for name, batch_rows, rate, _, peak, cpu, _ in others:
+        for own, (_, _, own_rate, _, own_peak, own_cpu, _) in ours.items():
             if batch_rows in (None, own):
-                print(f"| {name} | {own:,} | {own_rate / rate:.2f} | {own_peak / peak:.2f} |")
+                print(f"| {name} | {own:,} | {own_rate / rate:.2f} | {own_cpu / cpu:.2f} | {own_peak / peak:.2f} |")
 
 
 main()

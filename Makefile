@@ -46,7 +46,7 @@ staticcheck:
 race:
 	go test -race -tags assert ./...
 
-interop: ## move tables of PyIceberg and Spark, and let other engines read them
+interop: ## move tables of PyIceberg and Spark, and let other engines read them; ONLY="NAME …" for some
 	go test -C internal/interop -tags interop -count=1 -timeout 30m
 
 memory: ## hold the programs' peak memory against its bounds, over a file of 1 GB

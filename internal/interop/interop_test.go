@@ -52,7 +52,7 @@ func TestTablesMove(t *testing.T) {
 		say("interop: %d of %d tables hold the expected rows, says %s", agreed[reader], len(moved), reader)
 	}
 	say("interop: %d cases ran", cases)
-	if cases < leastCases {
+	if cases < leastCases && len(l.only) == 0 {
 		t.Errorf("%d cases ran, at least %d did before", cases, leastCases)
 	}
 }

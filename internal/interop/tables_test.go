@@ -47,6 +47,7 @@ type lab struct {
 	bin    string
 	python string
 	tables []fixture
+	only   []string // the fixtures that ONLY names; none: all
 }
 
 // openLab makes the programs, the tools and, once, the tables, and resets the destinations.
@@ -75,6 +76,9 @@ func (l *lab) load(t *testing.T) {
 	}
 	if err := json.Unmarshal(content, &l.tables); err != nil {
 		t.Fatal(err)
+	}
+	if l.only = strings.Fields(os.Getenv("ONLY")); len(l.only) > 0 {
+		l.tables = slices.DeleteFunc(l.tables, func(f fixture) bool { return !slices.Contains(l.only, f.Name) })
 	}
 	slices.SortFunc(l.tables, func(a, b fixture) int { return strings.Compare(a.Name, b.Name) })
 }

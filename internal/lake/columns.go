@@ -146,5 +146,5 @@ func (i identifier) kind(f pqarrow.SchemaField, mapped *iceberg.MappedField) (ar
 	if !f.IsLeaf() {
 		return f.Field.Type, nil, false
 	}
-	return f.Field.Type, []int{f.ColIndex}, true
+	return storage(f.Field.Type), []int{f.ColIndex}, true
 }

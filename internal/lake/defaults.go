@@ -9,9 +9,10 @@ import (
 	"icepipe/pkg/plan"
 )
 
-// typedDefaults returns the schema with its initial defaults as the library wants them: it keeps dates
-// and times as the text of the metadata file, and then cannot read them.
-func typedDefaults(schema *iceberg.Schema) (*iceberg.Schema, error) {
+// readable returns the schema as the library reads it rightly. It keeps the initial defaults of dates and
+// times as the text of the metadata file, and then cannot read them; here they have their types. It
+// releases UUIDs twice, and does not take files that have them as bytes; here they are bytes.
+func readable(schema *iceberg.Schema) (*iceberg.Schema, error) {
 	fields, err := typedFields(schema.Fields())
 	if err != nil {
 		return nil, err
@@ -53,6 +54,9 @@ func typedInside(t iceberg.Type) (iceberg.Type, error) {
 		out.ValueType, err = typedInside(t.ValueType)
 		return &out, err
 	}
+	if _, ok := t.(iceberg.UUIDType); ok {
+		return iceberg.FixedTypeOf(16), nil
+	}
 	return t, nil
 }
 
@@ -71,6 +75,8 @@ func typedDefault(v any, t iceberg.Type) (any, error) {
 		return iceberg.Timestamp(long()), nil
 	case iceberg.TimestampNsType, iceberg.TimestampTzNsType:
 		return iceberg.TimestampNano(long()), nil
+	case iceberg.UUIDType:
+		return bytes, nil
 	}
 	return v, nil
 }

@@ -97,7 +97,7 @@ func (x *equalityIndex) newKeySet(d iceberg.DataFile) (*keySet, error) {
 		}
 	}
 	var err error
-	set.schema, err = typedDefaults(iceberg.NewSchema(0, fields...))
+	set.schema, err = readable(iceberg.NewSchema(0, fields...))
 	return set, err
 }
 

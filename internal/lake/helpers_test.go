@@ -186,8 +186,8 @@ func parquetFile(t testing.TB, tbl *Table, schema *arrow.Schema, props *parquet.
 // local is the path on disk of a file of the table.
 func local(t testing.TB, location string) string {
 	t.Helper()
-	path, ok := catalogs.LocalPath(location)
-	if !ok {
+	path := strings.TrimPrefix(location, "file://")
+	if !strings.HasPrefix(path, "/") {
 		t.Fatalf("%q is not local", location)
 	}
 	return path

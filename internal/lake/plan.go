@@ -71,7 +71,7 @@ func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
 	if s.schema, err = selectColumns(full, o.Select); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}
-	if s.reads, err = typedDefaults(s.schema); err != nil {
+	if s.reads, err = readable(s.schema); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}
 	if s.arrow, err = table.SchemaToArrowSchema(s.schema, nil, true, false); err != nil {

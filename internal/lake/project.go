@@ -3,6 +3,7 @@ package lake
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -15,7 +16,9 @@ import (
 func (m columnMap) check(ctx context.Context, to *iceberg.Schema, arrowSchema *arrow.Schema, version int, mem memory.Allocator) error {
 	columns := make([]arrow.Array, m.arrow.NumFields())
 	for i, f := range m.arrow.Fields() {
-		columns[i] = array.MakeArrayOfNull(mem, f.Type, 0)
+		builder := array.NewBuilder(mem, f.Type) // MakeArrayOfNull releases extension arrays twice
+		columns[i] = builder.NewArray()
+		builder.Release()
 		defer columns[i].Release()
 	}
 	out, err := m.project(ctx, array.NewRecordBatch(m.arrow, columns, 0), to, arrowSchema, version)
@@ -29,6 +32,10 @@ func (m columnMap) check(ctx context.Context, to *iceberg.Schema, arrowSchema *a
 // project brings a record batch under the file's names to the schema: field by field by ID, promoted,
 // with the initial default of fields that the file does not have. It takes the batch over.
 func (m columnMap) project(ctx context.Context, batch arrow.RecordBatch, to *iceberg.Schema, arrowSchema *arrow.Schema, version int) (arrow.RecordBatch, error) {
+	batch, err := plain(batch)
+	if err != nil {
+		return nil, err
+	}
 	defer batch.Release()
 	out, err := table.ToRequestedSchema(ctx, to, m.schema, batch, table.SchemaOptions{
 		IncludeFieldIDs:   true,
@@ -53,8 +60,68 @@ func (m columnMap) project(ctx context.Context, batch arrow.RecordBatch, to *ice
 	return array.NewRecordBatch(arrowSchema, columns, out.NumRows()), nil
 }
 
-// labelled returns the array under a type that differs from its own at most in whether nested fields
-// may be null and in their metadata, which the library gets wrong inside maps.
+// storage is what arrays of an extension type are made of, and any other type itself.
+func storage(t arrow.DataType) arrow.DataType {
+	if ext, ok := t.(arrow.ExtensionType); ok {
+		return ext.StorageType()
+	}
+	return t
+}
+
+// bare is the type without extension types at any depth.
+func bare(t arrow.DataType) arrow.DataType {
+	field := func(f arrow.Field) arrow.Field {
+		f.Type = bare(f.Type)
+		return f
+	}
+	switch t := storage(t).(type) {
+	case *arrow.StructType:
+		fields := make([]arrow.Field, t.NumFields())
+		for i, f := range t.Fields() {
+			fields[i] = field(f)
+		}
+		return arrow.StructOf(fields...)
+	case *arrow.ListType:
+		return arrow.ListOfField(field(t.ElemField()))
+	case *arrow.LargeListType:
+		return arrow.LargeListOfField(field(t.ElemField()))
+	case *arrow.MapType:
+		return arrow.MapOfFields(field(t.KeyField()), field(t.ItemField()))
+	default:
+		return t
+	}
+}
+
+// plain is the batch with extension types read as what they are made of. It takes the batch over.
+func plain(batch arrow.RecordBatch) (arrow.RecordBatch, error) {
+	fields := slices.Clone(batch.Schema().Fields())
+	columns := make([]arrow.Array, len(fields))
+	changed := false
+	for i := range fields {
+		as := bare(fields[i].Type)
+		if arrow.TypeEqual(as, fields[i].Type) {
+			as = fields[i].Type
+		} else {
+			changed = true
+		}
+		var err error
+		if columns[i], err = labelled(batch.Column(i), as); err != nil {
+			batch.Release()
+			return nil, fmt.Errorf("column %q: %w", fields[i].Name, err)
+		}
+		defer columns[i].Release()
+		fields[i].Type = as
+	}
+	if !changed {
+		return batch, nil
+	}
+	defer batch.Release()
+	return array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, batch.NumRows()), nil
+}
+
+// labelled returns the array under a type of the same layout: one that differs from its own in whether
+// nested fields may be null and in their metadata, which the library gets wrong inside maps, or in
+// extension types.
 func labelled(arr arrow.Array, as arrow.DataType) (arrow.Array, error) {
 	if arrow.TypeEqual(arr.DataType(), as, arrow.CheckMetadata()) {
 		arr.Retain()
@@ -69,17 +136,21 @@ func labelled(arr arrow.Array, as arrow.DataType) (arrow.Array, error) {
 }
 
 func relabel(data arrow.ArrayData, as arrow.DataType) (arrow.ArrayData, error) {
-	to, nested := as.(arrow.NestedType)
+	misread := fmt.Errorf("it was read as %s, not as %s", data.DataType(), as)
+	to, nested := storage(as).(arrow.NestedType)
 	if !nested {
-		if !arrow.TypeEqual(data.DataType(), as) {
-			return nil, fmt.Errorf("it was read as %s, not as %s", data.DataType(), as)
+		if !arrow.TypeEqual(storage(data.DataType()), storage(as)) {
+			return nil, misread
 		}
-		data.Retain()
-		return data, nil
+		if arrow.TypeEqual(data.DataType(), as) {
+			data.Retain()
+			return data, nil
+		}
+		return array.NewData(as, data.Len(), data.Buffers(), nil, data.NullN(), data.Offset()), nil
 	}
 	fields := to.Fields()
-	if data.DataType().ID() != as.ID() || len(fields) != len(data.Children()) {
-		return nil, fmt.Errorf("it was read as %s, not as %s", data.DataType(), as)
+	if storage(data.DataType()).ID() != to.ID() || len(fields) != len(data.Children()) {
+		return nil, misread
 	}
 	children := make([]arrow.ArrayData, len(fields))
 	for i, f := range fields {

@@ -1,6 +1,7 @@
 package lake
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -27,7 +28,7 @@ type columnMap struct {
 
 // newColumnMap finds the top-level fields want, by ID with their types in the table, in a file.
 func newColumnMap(manifest *pqarrow.SchemaManifest, mapping iceberg.NameMapping, want map[int]iceberg.Type, isInt96 func(leaf int) bool) (columnMap, error) {
-	names := identifier{byName: !hasIDs(manifest.Fields)}
+	names := &identifier{byName: !hasIDs(manifest.Fields)}
 	if names.byName && len(mapping) == 0 && len(manifest.Fields) > 0 {
 		return columnMap{}, fmt.Errorf("its columns have no field IDs and the table has no name mapping, so that nobody can tell which column is which; set the table property %s", table.DefaultNameMappingKey)
 	}
@@ -35,13 +36,17 @@ func newColumnMap(manifest *pqarrow.SchemaManifest, mapping iceberg.NameMapping,
 	m := columnMap{int96: map[int]*arrow.TimestampType{}}
 	var fields []arrow.Field
 	for _, f := range manifest.Fields {
-		field, leaves, ok := names.field(f, root.GetField(f.Field.Name))
-		if !ok {
+		names.broken = nil
+		field, leaves, whole := names.field(f, root.GetField(f.Field.Name))
+		id, ok := fieldID(field)
+		as, wanted := want[id]
+		if !ok || !wanted {
 			continue
 		}
-		id, _ := fieldID(field)
-		as, ok := want[id]
-		if !ok {
+		if names.broken != nil {
+			return columnMap{}, fmt.Errorf("column %q: %w", f.Field.Name, names.broken)
+		}
+		if !whole {
 			continue
 		}
 		if f.IsLeaf() && isInt96(f.ColIndex) {
@@ -84,11 +89,14 @@ func hasIDs(fields []pqarrow.SchemaField) bool {
 }
 
 // identifier gives the fields of a file their IDs.
-type identifier struct{ byName bool }
+type identifier struct {
+	byName bool
+	broken error // of the last top-level field: what of it cannot be read
+}
 
 // field returns f with an ID at every level, and its leaf columns; not ok when it has no ID. Parts
 // without an ID are left out, as if they were not in the file.
-func (i identifier) field(f pqarrow.SchemaField, mapped *iceberg.MappedField) (arrow.Field, []int, bool) {
+func (i *identifier) field(f pqarrow.SchemaField, mapped *iceberg.MappedField) (arrow.Field, []int, bool) {
 	out := *f.Field
 	if i.byName {
 		if mapped == nil || mapped.FieldID == nil {
@@ -104,7 +112,7 @@ func (i identifier) field(f pqarrow.SchemaField, mapped *iceberg.MappedField) (a
 }
 
 // kind returns the type of a field with IDs inside it.
-func (i identifier) kind(f pqarrow.SchemaField, mapped *iceberg.MappedField) (arrow.DataType, []int, bool) {
+func (i *identifier) kind(f pqarrow.SchemaField, mapped *iceberg.MappedField) (arrow.DataType, []int, bool) {
 	child := func(c pqarrow.SchemaField, name string) (arrow.Field, []int, bool) {
 		var m *iceberg.MappedField
 		if mapped != nil {
@@ -130,12 +138,14 @@ func (i identifier) kind(f pqarrow.SchemaField, mapped *iceberg.MappedField) (ar
 		key, keyLeaves, ok := child(f.Children[0].Children[0], "key")
 		value, valueLeaves, also := child(f.Children[0].Children[1], "value")
 		if !ok || !also {
+			i.broken = errors.New("the keys or values of its map have no field ID, so that it would read as null")
 			return t, nil, false
 		}
 		return arrow.MapOfFields(key, value), append(keyLeaves, valueLeaves...), true
 	case arrow.ListLikeType:
 		element, leaves, ok := child(f.Children[0], "element")
 		if !ok {
+			i.broken = errors.New("the elements of its list have no field ID, so that it would read as null")
 			return t, nil, false
 		}
 		if _, large := t.(*arrow.LargeListType); large {
@@ -144,6 +154,7 @@ func (i identifier) kind(f pqarrow.SchemaField, mapped *iceberg.MappedField) (ar
 		return arrow.ListOfField(element), leaves, true
 	}
 	if !f.IsLeaf() {
+		i.broken = fmt.Errorf("type %s cannot be read", f.Field.Type)
 		return f.Field.Type, nil, false
 	}
 	return storage(f.Field.Type), []int{f.ColIndex}, true

@@ -71,6 +71,9 @@ func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
 	if s.schema, err = selectColumns(full, o.Select); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}
+	if err = readableTypes(s.schema.Fields()); err != nil {
+		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
+	}
 	if s.reads, err = readable(s.schema); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}

@@ -12,6 +12,21 @@ import (
 	iceio "github.com/apache/iceberg-go/io"
 )
 
+// readableTypes refuses columns of types that would read as null.
+func readableTypes(fields []iceberg.NestedField) error {
+	for _, f := range fields {
+		switch t := f.Type.(type) {
+		case iceberg.VariantType, iceberg.GeometryType, iceberg.GeographyType:
+			return fmt.Errorf("column %q has type %s, which cannot be read; leave it out of the selected columns", f.Name, t)
+		case iceberg.NestedType:
+			if err := readableTypes(t.Fields()); err != nil {
+				return fmt.Errorf("column %q: %w", f.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
 // refuse names what cannot be read, as far as the manifests tell.
 func (s *Scan) refuse() error {
 	formats := map[string]int{}

@@ -88,6 +88,9 @@ type attempt struct {
 func (t *Table) stage(ctx context.Context, c Commit) (attempt, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.callTimeout())
 	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return attempt{}, err
+	}
 	tx, err := t.NewTransactionOnBranchWithError(c.Branch)
 	if err != nil {
 		return attempt{}, err

@@ -160,6 +160,12 @@ func parseMark(s table.Snapshot) (Mark, error) {
 	if m.To, err = rows.ParseCursor(p[MarkTo]); err != nil {
 		return m, wrap(err)
 	}
+	if m.Batch < 0 || m.Rows < 0 {
+		return m, wrap(fmt.Errorf("batch %d of %d rows", m.Batch, m.Rows))
+	}
+	if m.To.Compare(m.From) < 0 {
+		return m, wrap(fmt.Errorf("cursor %s lies before %s, where the batch starts", m.To, m.From))
+	}
 	return m, nil
 }
 

@@ -111,7 +111,8 @@ func (j *job) writeStream(ctx context.Context, t *testing.T, stream []byte) (mig
 	return migrate.Write(ctx, in, j.to.open(t, j.dst), j.write())
 }
 
-// brokenAfter is a stream that breaks with err after so many batches, or rows of the batch after them.
+// brokenAfter is a stream that breaks with err after so many batches and the rows of the next one; one
+// that has no more than that is whole.
 func brokenAfter(batches int, err error) func(rows.Stream) rows.Stream {
 	return func(in rows.Stream) rows.Stream {
 		out := in
@@ -122,11 +123,12 @@ func brokenAfter(batches int, err error) func(rows.Stream) rows.Stream {
 					yield(rows.Span{}, broken)
 					return
 				}
-				done := left == 0 && span.EndsBatch
-				if done {
-					span.Release()
-					yield(rows.Span{}, err)
-					return
+				if left == 0 && span.EndsBatch {
+					span.EndsBatch = false
+					if !yield(span, nil) {
+						return
+					}
+					break
 				}
 				if span.EndsBatch {
 					left--
@@ -134,6 +136,9 @@ func brokenAfter(batches int, err error) func(rows.Stream) rows.Stream {
 				if !yield(span, nil) {
 					return
 				}
+			}
+			if left == 0 {
+				yield(rows.Span{}, err)
 			}
 		}
 		return out

@@ -43,12 +43,12 @@ func (j *job) recover(ctx context.Context, first rows.Cursor) error {
 
 // find notes the batches that the destination's history holds and the checkpoint does not.
 func (j *job) find(history lake.History) error {
-	marks, err := history.Marks()
+	marks, err := history.MarksOf(j.note.Job)
 	if err != nil {
 		return err
 	}
 	for _, m := range marks {
-		if m.Job != j.note.Job || m.To.Compare(j.start) <= 0 {
+		if m.To.Compare(j.start) <= 0 {
 			continue
 		}
 		if m.From.Compare(j.start) != 0 {

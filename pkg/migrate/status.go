@@ -78,15 +78,11 @@ func (s *Status) look(c *ckpt.Checkpoint, dst *Table) error {
 	if len(history.Snapshots) > 0 {
 		s.Destination.SnapshotID = snapshotText(&history.Snapshots[0].SnapshotID)
 	}
-	marks, err := history.Marks()
+	marks, err := history.MarksOf(c.Job)
 	if err != nil {
 		return err
 	}
-	for _, m := range marks {
-		if m.Job == c.Job {
-			s.Found++
-		}
-	}
+	s.Found = int64(len(marks))
 	j := &job{note: c, branch: c.Destination.Branch}
 	if err := j.kept(history); err != nil {
 		s.Next = "refuse: " + err.Error()

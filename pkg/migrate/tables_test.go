@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,8 @@ var prim = iceberg.PrimitiveTypes
 // A store is a catalog of its own in a temporary folder.
 type store struct {
 	catalog.Catalog
-	commit func(context.Context, func() error) error // around CommitTable, nil for none
+	commit func(context.Context, func() error) error // around the commits of snapshots, nil for none
+	gone   bool                                      // the catalog does not answer
 }
 
 func newStore(t *testing.T) *store {
@@ -49,14 +51,19 @@ func (s *store) CommitTable(ctx context.Context, id table.Identifier, r []table.
 		return err
 	}
 	if s.commit == nil || !slices.ContainsFunc(u, func(u table.Update) bool { return u.Action() == table.UpdateAddSnapshot }) {
-		return meta, location, orElse(call(), &err)
+		err = call()
+	} else {
+		err = s.commit(ctx, call)
 	}
-	return meta, location, orElse(s.commit(ctx, call), &err)
+	return meta, location, err
 }
 
-func orElse(err error, into *error) error {
-	*into = err
-	return err
+// LoadTable fails while the catalog is gone.
+func (s *store) LoadTable(ctx context.Context, id table.Identifier) (*table.Table, error) {
+	if s.gone {
+		return nil, errLost
+	}
+	return s.Catalog.LoadTable(ctx, id)
 }
 
 func (s *store) create(t *testing.T, name string, schema *iceberg.Schema, opts ...catalog.CreateTableOpt) *table.Table {
@@ -107,25 +114,9 @@ type snap struct {
 func (s *store) snaps(t *testing.T, name string) []snap {
 	t.Helper()
 	tbl := s.load(t, name)
-	head := tbl.CurrentSnapshot()
-	if head == nil {
-		return nil
-	}
-	fs, err := tbl.FS(t.Context())
-	must(t, err)
-	manifests, err := head.Manifests(fs)
-	must(t, err)
-	added := map[int64][]string{}
-	for _, m := range manifests {
-		for e, err := range m.Entries(fs, true) {
-			must(t, err)
-			if e.DataFile().ContentType() == iceberg.EntryContentData {
-				added[e.SnapshotID()] = append(added[e.SnapshotID()], e.DataFile().FilePath())
-			}
-		}
-	}
+	added := addedFiles(t, tbl)
 	var out []snap
-	for at := head; at != nil; {
+	for at := tbl.CurrentSnapshot(); at != nil; {
 		one := snap{id: at.SnapshotID, mark: at.Summary.Properties}
 		for _, path := range added[at.SnapshotID] {
 			one.rows = append(one.rows, fileRows(t, path)...)
@@ -141,10 +132,39 @@ func (s *store) snaps(t *testing.T, name string) []snap {
 	return out
 }
 
+// addedFiles are the data files of a table's current snapshot, by the snapshot that added them.
+func addedFiles(t *testing.T, tbl *table.Table) map[int64][]string {
+	t.Helper()
+	added := map[int64][]string{}
+	head := tbl.CurrentSnapshot()
+	if head == nil {
+		return added
+	}
+	fs, err := tbl.FS(t.Context())
+	must(t, err)
+	manifests, err := head.Manifests(fs)
+	must(t, err)
+	for _, m := range manifests {
+		for e, err := range m.Entries(fs, true) {
+			must(t, err)
+			if e.DataFile().ContentType() == iceberg.EntryContentData {
+				added[e.SnapshotID()] = append(added[e.SnapshotID()], e.DataFile().FilePath())
+			}
+		}
+	}
+	return added
+}
+
+// files are the data files of a table's current snapshot.
+func (s *store) files(t *testing.T, name string) []string {
+	t.Helper()
+	return slices.Concat(slices.Collect(maps.Values(addedFiles(t, s.load(t, name))))...)
+}
+
 // content is all rows of a table whose files have no deletes, in order of their text.
 func (s *store) content(t *testing.T, name string) []string {
 	t.Helper()
-	var all []string
+	all := []string{}
 	for _, one := range s.snaps(t, name) {
 		all = append(all, one.rows...)
 	}

@@ -1,0 +1,7 @@
+//go:build race
+
+package migrate_test
+
+// stride is how many bytes lie between two places at which a stream is cut or damaged: the race detector
+// makes it too slow to try each one.
+const stride = 31

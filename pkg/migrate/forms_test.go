@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"icepipe/pkg/arrowipc"
 	"icepipe/pkg/ckpt"
 	"icepipe/pkg/migrate"
@@ -143,6 +145,33 @@ func brokenAfter(batches int, err error) func(rows.Stream) rows.Stream {
 		}
 		return out
 	}
+}
+
+// rejecting takes the rows at the given places of a stream out of it.
+func rejecting(t *testing.T, in rows.Stream, gone map[int]bool) rows.Stream {
+	out := in
+	out.Spans = func(yield func(rows.Span, error) bool) {
+		at := 0
+		for span, err := range in.Spans {
+			if err == nil {
+				kept := make([]byte, (span.Rows+7)/8)
+				var left []string
+				for i, row := range texts(t, span.Batch) {
+					if !gone[at+i] {
+						kept[i/8] |= 1 << (i % 8)
+						left = append(left, row)
+					}
+				}
+				at += int(span.Rows)
+				span.Release()
+				span.Kept, span.Batch = kept, fromJSON(t, memory.DefaultAllocator, in.Schema, left)
+			}
+			if !yield(span, err) {
+				return
+			}
+		}
+	}
+	return out
 }
 
 // note is the checkpoint as it stands.

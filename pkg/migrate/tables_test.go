@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -93,14 +94,43 @@ func (s *store) insert(t *testing.T, name string, objects ...string) {
 	tbl := s.load(t, name)
 	schema, err := table.SchemaToArrowSchema(tbl.Schema(), nil, true, false)
 	must(t, err)
-	record, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+strings.Join(objects, ",")+"]"))
-	must(t, err)
+	record := fromJSON(t, memory.DefaultAllocator, schema, objects)
 	defer record.Release()
 	reader, err := array.NewRecordReader(schema, []arrow.RecordBatch{record})
 	must(t, err)
 	defer reader.Release()
 	_, err = tbl.Append(t.Context(), reader, nil)
 	must(t, err)
+}
+
+func fromJSON(t *testing.T, mem memory.Allocator, schema *arrow.Schema, objects []string) arrow.RecordBatch {
+	t.Helper()
+	record, _, err := array.RecordFromJSON(mem, schema, strings.NewReader("["+strings.Join(objects, ",")+"]"))
+	must(t, err)
+	return record
+}
+
+// branch makes a branch at the current snapshot.
+func (s *store) branch(t *testing.T, name, branch string) {
+	t.Helper()
+	tbl := s.load(t, name)
+	_, _, err := s.Catalog.CommitTable(t.Context(), tbl.Identifier(), nil, []table.Update{
+		table.NewSetSnapshotRefUpdate(branch, tbl.CurrentSnapshot().SnapshotID, table.BranchRef, 0, 0, 0)})
+	must(t, err)
+}
+
+// dataFiles are all files in the data folder of a table.
+func dataFiles(t *testing.T, tbl *table.Table) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(filepath.Join(strings.TrimPrefix(tbl.Location(), "file://"), "data"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			out = append(out, path)
+		}
+		return nil
+	})
+	must(t, err)
+	return out
 }
 
 // A snap is a snapshot of a destination's main branch with the rows that it added, in order of their text.
@@ -140,12 +170,12 @@ func addedFiles(t *testing.T, tbl *table.Table) map[int64][]string {
 	if head == nil {
 		return added
 	}
-	fs, err := tbl.FS(t.Context())
+	files, err := tbl.FS(t.Context())
 	must(t, err)
-	manifests, err := head.Manifests(fs)
+	manifests, err := head.Manifests(files)
 	must(t, err)
 	for _, m := range manifests {
-		for e, err := range m.Entries(fs, true) {
+		for e, err := range m.Entries(files, true) {
 			must(t, err)
 			if e.DataFile().ContentType() == iceberg.EntryContentData {
 				added[e.SnapshotID()] = append(added[e.SnapshotID()], e.DataFile().FilePath())

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/apache/iceberg-go/table"
+
 	"icepipe/internal/lake"
 )
 
@@ -59,7 +61,11 @@ func Verify(ctx context.Context, src, dst *Table, o VerifyOptions) (Verification
 	if err != nil {
 		return Verification{}, err
 	}
-	got, err := dst.lake.Count(ctx, lake.Pin{Ref: o.DestBranch})
+	pin := lake.Pin{Ref: o.DestBranch}
+	if pin.Ref == table.MainBranch {
+		pin.Ref = "" // which need not have a snapshot
+	}
+	got, err := dst.lake.Count(ctx, pin)
 	if err != nil {
 		return Verification{}, err
 	}

@@ -38,7 +38,7 @@ func (p *catProgram) Run(ctx context.Context, w *World) error {
 	if p.UnsealedOK {
 		options = append(options, arrowipc.WithUnsealedOK())
 	}
-	stream, err := arrowipc.Read(bufio.NewReaderSize(in, 1<<20), options...)
+	stream, err := arrowipc.Read(bufio.NewReader(interruptible(ctx, in)), options...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", cmp.Or(p.File, "stdin"), err)
 	}

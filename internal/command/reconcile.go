@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 
 	"icepipe/internal/catalogs"
 	"icepipe/pkg/arrowipc"
@@ -41,7 +40,7 @@ func (p *reconcileProgram) Run(ctx context.Context, w *World) error {
 	if err != nil {
 		return err
 	}
-	in, err := receive(w, false)
+	in, err := receive(ctx, w, false)
 	if err != nil {
 		return err
 	}
@@ -61,8 +60,13 @@ func (p *reconcileProgram) Run(ctx context.Context, w *World) error {
 		if err := planned.Explain(w.Stdout); err != nil {
 			return err
 		}
-		_, err := io.Copy(io.Discard, w.Stdin) // or the program before this one would die of SIGPIPE
-		return err
+		for span, err := range in.Spans { // or the program before this one would die of SIGPIPE
+			if err != nil {
+				return err
+			}
+			span.Release()
+		}
+		return nil
 	}
 	for _, text := range planned.Warnings {
 		fmt.Fprintf(w.Stderr, "Warning: %s\n", text)
@@ -71,7 +75,7 @@ func (p *reconcileProgram) Run(ctx context.Context, w *World) error {
 }
 
 // receive reads the header of the stream on stdin.
-func receive(w *World, unsealed bool) (rows.Stream, error) {
+func receive(ctx context.Context, w *World, unsealed bool) (rows.Stream, error) {
 	if w.Terminal(w.Stdin) {
 		return rows.Stream{}, usagef("stdin is a terminal; pipe an Arrow stream into it, for example from ice-scan")
 	}
@@ -79,7 +83,7 @@ func receive(w *World, unsealed bool) (rows.Stream, error) {
 	if unsealed {
 		options = append(options, arrowipc.WithUnsealedOK())
 	}
-	in, err := arrowipc.Read(bufio.NewReaderSize(w.Stdin, 1<<20), options...)
+	in, err := arrowipc.Read(bufio.NewReader(interruptible(ctx, w.Stdin)), options...)
 	if err != nil {
 		return rows.Stream{}, fmt.Errorf("stdin: %w", err)
 	}

@@ -35,7 +35,7 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	if p.UnsealedOK && p.Checkpoint != "" {
 		return usagef("--unsealed-ok takes no checkpoint: the rows of another program's stream have no places to resume from")
 	}
-	in, err := receive(w, p.UnsealedOK)
+	in, err := receive(ctx, w, p.UnsealedOK)
 	if err != nil {
 		return err
 	}

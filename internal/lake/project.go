@@ -14,6 +14,9 @@ import (
 
 // check says whether the columns can be brought to the schema, without reading any of them.
 func (m columnMap) check(ctx context.Context, to *iceberg.Schema, arrowSchema *arrow.Schema, version int, mem memory.Allocator) error {
+	if err := sameShape(m.schema, to.Fields()); err != nil {
+		return err
+	}
 	columns := make([]arrow.Array, m.arrow.NumFields())
 	for i, f := range m.arrow.Fields() {
 		builder := array.NewBuilder(mem, f.Type) // MakeArrayOfNull releases extension arrays twice
@@ -26,6 +29,29 @@ func (m columnMap) check(ctx context.Context, to *iceberg.Schema, arrowSchema *a
 		return err
 	}
 	out.Release()
+	return nil
+}
+
+// sameShape refuses fields that are nested in the file and not in the table, or the other way: the
+// library takes one for the other.
+func sameShape(inFile *iceberg.Schema, fields []iceberg.NestedField) error {
+	shape := func(t iceberg.Type) string {
+		if _, nested := t.(iceberg.NestedType); nested {
+			return t.Type() // struct, list or map
+		}
+		return ""
+	}
+	for _, f := range fields {
+		has, ok := inFile.FindFieldByID(f.ID)
+		if ok && shape(has.Type) != shape(f.Type) {
+			return fmt.Errorf("column %q is %s in the file and %s in the table", f.Name, has.Type, f.Type)
+		}
+		if nested, deeper := f.Type.(iceberg.NestedType); ok && deeper {
+			if err := sameShape(inFile, nested.Fields()); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

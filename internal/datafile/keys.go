@@ -222,13 +222,10 @@ func (k keys) value(i int) any {
 	case iceberg.UUIDType:
 		return uuid.UUID(k.bytes[i])
 	case iceberg.DecimalType:
-		v := decimal128.FromI64(0)
 		if k.bytes != nil {
-			v = keyDecimal(k.bytes[i])
-		} else {
-			v = decimal128.FromI64(k.ints[i])
+			return iceberg.Decimal{Val: keyDecimal(k.bytes[i]), Scale: t.Scale()}
 		}
-		return iceberg.Decimal{Val: v, Scale: t.Scale()}
+		return iceberg.Decimal{Val: decimal128.FromI64(k.ints[i]), Scale: t.Scale()}
 	}
 	return append([]byte{}, k.bytes[i]...)
 }

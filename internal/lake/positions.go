@@ -47,7 +47,8 @@ func (x *positionIndex) deleted(ctx context.Context, fs iceio.IO, task table.Fil
 	if len(task.DeletionVectorFiles) > 1 {
 		return nil, fmt.Errorf("file %q has %d deletion vectors, more than the one that is allowed", task.File.FilePath(), len(task.DeletionVectorFiles))
 	}
-	for _, vector := range task.DeletionVectorFiles {
+	if len(task.DeletionVectorFiles) == 1 {
+		vector := task.DeletionVectorFiles[0]
 		bits, err := dv.ReadDV(fs, vector)
 		if err != nil {
 			return nil, fmt.Errorf("deletion vector in %q: %w", vector.FilePath(), err)

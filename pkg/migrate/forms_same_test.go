@@ -68,7 +68,7 @@ func deleted(t *testing.T, s *store) {
 // IDs, times and bytes written alone.
 func TestOneProcessAndThree(t *testing.T) {
 	for _, shape := range shapes() {
-		for _, batchRows := range []int64{1, 3, 1000} {
+		for _, batchRows := range thin[int64](1, 3, 1000) {
 			t.Run(fmt.Sprintf("%s by %d", shape.name, batchRows), func(t *testing.T) {
 				from := newStore(t)
 				shape.source(t, from)

@@ -43,6 +43,38 @@ type End struct {
 	SnapshotID *string  `json:"snapshot_id"` // of the destination: its head after the run
 }
 
+// receipt is of the run so far.
+func (w *writer) receipt() Receipt {
+	j := w.job
+	r := Receipt{
+		Job:                j.note.Job,
+		Source:             End{Identifier: j.note.Source.Identifier, UUID: j.note.Source.UUID},
+		Destination:        End{Identifier: j.note.Destination.Identifier, UUID: j.note.Destination.UUID},
+		DestSnapshotBefore: j.note.DestSnapshotBefore,
+		RowsMoved:          j.run.RowsMoved,
+		RowsInserted:       j.run.RowsInserted,
+		RowsRejected:       j.run.RowsRejected,
+		Batches:            j.batches,
+		NewSnapshots:       []string{},
+		SchemaChanges:      append([]string{}, w.changes...),
+		BytesRead:          j.run.BytesRead,
+		BytesWritten:       j.run.BytesWritten,
+		Warnings:           append([]string{}, w.warnings...),
+		Resumed:            j.resumed,
+		Complete:           w.complete,
+	}
+	if id := j.note.Source.SnapshotID; id != "" {
+		r.Source.SnapshotID = &id
+	}
+	if head, err := w.dst.Branch(w.options.Branch); err == nil && head != nil {
+		r.Destination.SnapshotID = snapshotText(&head.SnapshotID)
+	}
+	for _, s := range j.snapshots {
+		r.NewSnapshots = append(r.NewSnapshots, *snapshotText(&s))
+	}
+	return r
+}
+
 // WriteText writes the receipt for people.
 func (r Receipt) WriteText(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -264,7 +264,7 @@ func foreign(t *testing.T, sizes ...int) rows.Stream {
 // A stream of another program is cut into batches, whatever its record batches are, and takes no checkpoint.
 func TestForeignStream(t *testing.T) {
 	for _, sizes := range [][]int{{10}, {3, 3, 4}, {1, 9}, {0, 4, 0, 6, 0}, {4, 4, 2}} {
-		for _, n := range []int64{1, 3, 4, 10, 11} {
+		for _, n := range thin[int64](1, 3, 4, 10, 11) {
 			t.Run(fmt.Sprintf("%v by %d", sizes, n), func(t *testing.T) {
 				to := newStore(t)
 				to.create(t, "dst", people())

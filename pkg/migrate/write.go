@@ -111,6 +111,11 @@ type writer struct {
 }
 
 func (w *writer) run(ctx context.Context) error {
+	if w.job.note.Plan != nil {
+		if err := w.samePlan(); err != nil {
+			return fmt.Errorf("checkpoint %q: %w%s", w.options.Checkpoint.Path(), err, undoHint(w.job.note))
+		}
+	}
 	if err := w.job.save(); err != nil {
 		return err
 	}
@@ -138,15 +143,9 @@ func (w *writer) run(ctx context.Context) error {
 }
 
 // arrange makes the schema changes of the plan, and notes how the columns go into the destination. A
-// job that has begun has made its changes: its plan is held against the one it began with, and changes
-// nothing any more.
+// job whose plan is recorded has made its changes.
 func (w *writer) arrange(ctx context.Context) (*arranged, error) {
 	note := w.job.note
-	if note.Plan != nil {
-		if err := w.samePlan(); err != nil {
-			return nil, fmt.Errorf("checkpoint %q: %w%s", w.options.Checkpoint.Path(), err, undoHint(note))
-		}
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -279,35 +278,4 @@ func (w *writer) observe() {
 	e.Commits, e.BytesWritten = j.batches, j.run.BytesWritten
 	j.mu.Unlock()
 	w.options.Observe(e)
-}
-
-func (w *writer) receipt() Receipt {
-	j := w.job
-	r := Receipt{
-		Job:                j.note.Job,
-		Source:             End{Identifier: j.note.Source.Identifier, UUID: j.note.Source.UUID},
-		Destination:        End{Identifier: j.note.Destination.Identifier, UUID: j.note.Destination.UUID},
-		DestSnapshotBefore: j.note.DestSnapshotBefore,
-		RowsMoved:          j.run.RowsMoved,
-		RowsInserted:       j.run.RowsInserted,
-		RowsRejected:       j.run.RowsRejected,
-		Batches:            j.batches,
-		NewSnapshots:       []string{},
-		SchemaChanges:      append([]string{}, w.changes...),
-		BytesRead:          j.run.BytesRead,
-		BytesWritten:       j.run.BytesWritten,
-		Warnings:           append([]string{}, w.warnings...),
-		Resumed:            j.resumed,
-		Complete:           w.complete,
-	}
-	if id := j.note.Source.SnapshotID; id != "" {
-		r.Source.SnapshotID = &id
-	}
-	if head, err := w.dst.Branch(w.options.Branch); err == nil && head != nil {
-		r.Destination.SnapshotID = snapshotText(&head.SnapshotID)
-	}
-	for _, s := range j.snapshots {
-		r.NewSnapshots = append(r.NewSnapshots, *snapshotText(&s))
-	}
-	return r
 }

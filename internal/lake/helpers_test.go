@@ -30,10 +30,6 @@ func opt(id int, name string, t iceberg.Type) iceberg.NestedField {
 	return iceberg.NestedField{ID: id, Name: name, Type: t}
 }
 
-func req(id int, name string, t iceberg.Type) iceberg.NestedField {
-	return iceberg.NestedField{ID: id, Name: name, Type: t, Required: true}
-}
-
 func schemaOf(fields ...iceberg.NestedField) *iceberg.Schema { return iceberg.NewSchema(0, fields...) }
 
 // idAndText is the schema of most tables here.

@@ -35,7 +35,10 @@ func int96File(t *testing.T, tbl *Table, at []string) string {
 		t.Fatal(err)
 	}
 	w := file.NewParquetWriter(f, root)
-	group := w.AppendBufferedRowGroup()
+	group, err := w.AppendBufferedRowGroupChecked()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var levels, full []int16
 	var values []parquet.Int96
 	var ids []int64

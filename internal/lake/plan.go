@@ -23,6 +23,7 @@ import (
 // A ScanOptions says which rows of a table are read and how they are cut.
 type ScanOptions struct {
 	Pin        Pin
+	Ref        string       // the branch or tag that was asked for, also where the pin is what it resolved to once
 	Select     []string     // top-level columns, nil for all
 	BatchRows  int64        // rows of a batch, 0 for a number that suits the files
 	RecordRows int64        // rows of a record batch at most, 0 for a number that suits the rows
@@ -90,6 +91,7 @@ func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
 	if err != nil {
 		return nil, err
 	}
+	source.Branch = o.Ref
 	if s.snapshot != nil {
 		source.SnapshotID = &s.snapshot.SnapshotID
 	}

@@ -88,6 +88,8 @@ func TestRefusedResume(t *testing.T) {
 			j.to.branch(t, "dst", "dev")
 			j.branch = "dev"
 		}, `branch: "main" then, "dev" now`, `branch: "main" then, "dev" now`},
+		{"source ref", func(_ *testing.T, j *job) { j.scan.Pin = migrate.Pin{Ref: "main"} },
+			`source_ref: absent then, "main" now`, `source_ref: absent then, "main" now`},
 		{"source moved on", func(t *testing.T, j *job) { j.from.insert(t, "src", ids(50, 1)...) }, "", "source_snapshot_id: "},
 		{"source snapshot asked for", func(t *testing.T, j *job) {
 			j.from.insert(t, "src", ids(50, 1)...)

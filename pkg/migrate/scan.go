@@ -64,7 +64,7 @@ func planScan(ctx context.Context, src *Table, o ScanOptions) (*lake.Scan, error
 }
 
 func (o ScanOptions) lake() (lake.ScanOptions, error) {
-	l := lake.ScanOptions{Pin: o.Pin.lake(), Select: o.Select, BatchRows: o.BatchRows, RecordRows: o.RecordRows, Limit: o.Limit}
+	l := lake.ScanOptions{Pin: o.Pin.lake(), Ref: o.Pin.Ref, Select: o.Select, BatchRows: o.BatchRows, RecordRows: o.RecordRows, Limit: o.Limit}
 	switch {
 	case o.BatchRows == 0:
 		l.BatchRows = DefaultBatchRows

@@ -36,6 +36,7 @@ func settings(h rows.Header, dst *lake.Table, branch string) (ckpt.Settings, err
 	return ckpt.NewSettings(map[string]any{
 		"source":             tableKey(h.Source.UUID, h.Source.Location),
 		"source_snapshot_id": snapshot,
+		"source_ref":         optional(h.Source.Branch),
 		"source_schema_id":   h.Source.SchemaID,
 		"source_files":       h.Files,
 		"destination":        tableKey(uuidText(dst.Metadata().TableUUID()), dst.Location()),

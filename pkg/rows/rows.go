@@ -146,7 +146,7 @@ type Table struct {
 	UUID       string          `json:"uuid,omitempty"`
 	Location   string          `json:"location,omitempty"` // identifies a v1 table that has no UUID
 	SnapshotID *int64          `json:"snapshot_id,string,omitempty"`
-	Branch     string          `json:"branch,omitempty"`
+	Branch     string          `json:"branch,omitempty"` // of a source: the branch or tag that was asked for
 	SchemaID   int             `json:"schema_id"`
 	Schema     json.RawMessage `json:"schema,omitempty"` // Iceberg's JSON, since Arrow says less
 	Version    int             `json:"format_version"`

@@ -152,7 +152,7 @@ func (f reconcileFlags) save(p *plan.Plan) error {
 // commitFlags say how rows are committed.
 type commitFlags struct {
 	Checkpoint string `placeholder:"FILE" help:"Keep the job's progress in FILE, so that a run that died can be resumed."`
-	Jobs       int    `placeholder:"N" help:"Columns encoded at the same time (default: the number of processors)."`
+	Jobs       int    `placeholder:"N" help:"Columns encoded at the same time (default: one more than there are processors)."`
 	Quiet      bool   `short:"q" help:"No progress on stderr."`
 	Output     string `enum:"text,json" default:"text" help:"Form of the result on stdout: text or json."`
 }

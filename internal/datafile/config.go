@@ -35,7 +35,8 @@ type Config struct {
 	FS iceio.WriteFileIO
 	// Name gives a new file name without a directory; default a random UUID. Calls do not overlap.
 	Name func() string
-	// Jobs is how many columns are encoded at a time; default GOMAXPROCS.
+	// Jobs is how many columns are encoded at a time; default one more than GOMAXPROCS, so that a
+	// processor has work while another column waits for its turn.
 	Jobs int
 	// Mem holds what the Writer gathers; default Go's heap.
 	Mem memory.Allocator
@@ -55,7 +56,7 @@ func (c Config) withDefaults() Config {
 		c.Name = uuid.NewString
 	}
 	if c.Jobs <= 0 {
-		c.Jobs = runtime.GOMAXPROCS(0)
+		c.Jobs = runtime.GOMAXPROCS(0) + 1
 	}
 	if c.Mem == nil {
 		c.Mem = memory.DefaultAllocator

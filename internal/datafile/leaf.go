@@ -15,6 +15,10 @@ import (
 // pay is given up on its first values.
 const writeRows = 20000
 
+// plainChunks is how many chunks of a leaf are written without trying a dictionary after one that gave
+// its dictionary up: values that were distinct go on to be, and to hash them is a fourth of the time.
+const plainChunks = 15
+
 // leafEncoder makes chunks of one leaf. Its buffers stay for the next chunk.
 type leafEncoder struct {
 	leaf  *Leaf
@@ -22,6 +26,8 @@ type leafEncoder struct {
 	w     file.ColumnChunkWriter // nil: no chunk is open
 	meta  *metadata.ColumnChunkMetaDataBuilder
 	sink  *Sink
+	pages *pager
+	plain int // chunks to come without a dictionary
 	nans  int64
 	begun bool // the chunk has values
 
@@ -40,14 +46,18 @@ type leafEncoder struct {
 
 func (l *leafEncoder) open() error {
 	l.sink = &Sink{}
-	l.meta = metadata.NewColumnChunkMetaDataBuilder(l.leaf.Props, l.leaf.Col)
 	path := l.leaf.Col.Path()
 	props := l.leaf.Props
+	if l.plain > 0 {
+		props = l.leaf.plain
+	}
+	l.meta = metadata.NewColumnChunkMetaDataBuilder(props, l.leaf.Col)
 	pw, err := file.NewPageWriter(l.sink, props.CompressionFor(path), props.CompressionLevelFor(path), l.meta, 0, int16(l.index), memory.DefaultAllocator, false, nil, nil)
 	if err != nil {
 		return err
 	}
-	l.w = file.NewColumnChunkWriter(l.meta, pager{pw, l.sink}, props)
+	l.pages = &pager{PageWriter: pw, sink: l.sink}
+	l.w = file.NewColumnChunkWriter(l.meta, l.pages, props)
 	l.nans, l.begun, l.pageRows, l.pageSeen = 0, false, 0, 0
 	return nil
 }
@@ -58,6 +68,11 @@ func (l *leafEncoder) finish(rows int64) (Chunk, error) {
 		return Chunk{}, err
 	}
 	l.w = nil
+	if l.plain > 0 {
+		l.plain--
+	} else if l.pages.gaveUp {
+		l.plain = plainChunks
+	}
 	return Chunk{Leaf: l.index, Rows: rows, NaNs: l.nans, meta: l.meta, base: sinkBase, body: l.sink}, nil
 }
 

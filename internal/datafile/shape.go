@@ -34,6 +34,7 @@ type Leaf struct {
 	FieldID int
 	Type    iceberg.PrimitiveType
 	Props   *parquet.WriterProperties
+	plain   *parquet.WriterProperties // the same without a dictionary
 
 	pageSize, pageRows int
 }
@@ -91,6 +92,9 @@ func NewShape(s *iceberg.Schema, props iceberg.Properties) (*Shape, error) {
 		l.Col = sh.Parquet.Column(i)
 		l.pageSize, l.pageRows = int(set.pageSize), set.pageRows
 		l.Props = set.writerProperties(l, props)
+		plain := set
+		plain.dict = false
+		l.plain = plain.writerProperties(l, nil)
 		sh.stored[l.Name], _ = sh.File.FindColumnName(l.FieldID)
 	}
 	return sh, nil

@@ -103,10 +103,12 @@ func (s *Sink) Release() {
 // which belongs in the footer.
 type pager struct {
 	file.PageWriter
-	sink *Sink
+	sink   *Sink
+	gaveUp bool // the dictionary, at once or on the way
 }
 
-func (p pager) Close(hasDict, fallback bool) error {
+func (p *pager) Close(hasDict, fallback bool) error {
 	p.sink.shut = true
+	p.gaveUp = fallback || !hasDict
 	return p.PageWriter.Close(hasDict, fallback)
 }

@@ -157,7 +157,7 @@ func (s *source) groupReader(ctx context.Context, group int, m columnMap, rows i
 	if len(others) == 0 {
 		return r, nil
 	}
-	arrowReader, err := pqarrow.NewFileReader(s.reader, pqarrow.ArrowReadProperties{BatchSize: rows}, s.mem)
+	arrowReader, err := pqarrow.NewFileReader(s.reader, pqarrow.ArrowReadProperties{BatchSize: rows, PreAllocBinaryData: true}, s.mem)
 	if err == nil {
 		r.others, err = arrowReader.GetRecordReader(ctx, others, []int{group})
 	}

@@ -21,6 +21,7 @@ import (
 
 // A World is what a program touches.
 type World struct {
+	Name           string
 	Args           []string // without the program's name
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -46,16 +47,16 @@ func Main(name string) {
 		debug.SetMemoryLimit(280 << 20)
 	}
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	go func() {
 		<-ctx.Done()
 		stop() // a second signal kills
 	}()
-	w := &World{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: isTerminal}
+	w := &World{Name: name, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: isTerminal}
 	var err error
 	if w.Env, err = catalogs.FromOS(); err != nil {
-		os.Exit(report(w, name, err))
+		os.Exit(report(w, err))
 	}
 	os.Exit(Run(ctx, name, w))
 }
@@ -67,7 +68,7 @@ func Run(ctx context.Context, name string, w *World) int {
 	if ctx.Err() != nil && err != nil {
 		err = fmt.Errorf("%w: %w", errInterrupted, err)
 	}
-	return report(w, name, err)
+	return report(w, err)
 }
 
 func run(ctx context.Context, name string, w *World) error {
@@ -100,7 +101,7 @@ var programs = map[string]program{
 	"ice-scan":      {"Reads an Iceberg table, pinned to a snapshot, and writes its rows as an Arrow IPC stream.", func() any { return new(scanProgram) }},
 	"ice-reconcile": {"Projects an Arrow IPC stream to the columns of a destination table.", func() any { return new(reconcileProgram) }},
 	"ice-write":     {"Appends the rows of an Arrow IPC stream to an Iceberg table, exactly once.", func() any { return new(writeProgram) }},
-	"ice-migrate":   {"Moves the rows of one Iceberg table into another: scan, reconcile and write in one process.", func() any { return new(migrateProgram) }},
+	"ice-migrate":   {"Moves the rows of one Iceberg table into another: scan, reconcile and write in one process. (ice-migrate status says where a job stands.)", func() any { return new(migrateProgram) }},
 	"ice-verify":    {"Compares two Iceberg tables.", func() any { return new(verifyProgram) }},
 	"ice-cat":       {"Prints an Arrow IPC stream for people.", func() any { return new(catProgram) }},
 }
@@ -125,7 +126,13 @@ func parse(name, about string, grammar any, w *World) (parsed *kong.Context, don
 			done = true
 		}
 	}()
-	parsed, err = parser.Parse(w.Args)
+	args := w.Args
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		if _, ok := grammar.(*migrateProgram); ok {
+			args = []string{"run", "--help"} // the flags that everybody looks for are the default verb's
+		}
+	}
+	parsed, err = parser.Parse(args)
 	var bad *kong.ParseError
 	if errors.As(err, &bad) {
 		return nil, false, &catalogs.UsageError{Text: bad.Error() + "; see " + name + " --help"}

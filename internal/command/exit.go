@@ -63,18 +63,29 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// report writes what there is to say of an error, one line, and returns the exit code.
-func report(w *World, name string, err error) int {
+// advised is an error with a hint, which is a line of its own.
+type advised struct {
+	error
+	hint string
+}
+
+func (e advised) Unwrap() error { return e.error }
+
+// report writes what there is to say of an error, one line and its hints, and returns the exit code.
+func report(w *World, err error) int {
 	code := exitCode(err)
 	var wrong verifyError
 	switch {
 	case code == exitDone || code == exitPipe || code == exitDiffer:
-	case code == exitInterrupted:
-		fmt.Fprintf(w.Stderr, "Error: %s: what was committed is recorded; run the same command again to resume\n", oneLine(interruption(err)))
+	case code == exitInterrupted && errors.Is(err, context.Canceled):
+		fmt.Fprintf(w.Stderr, "Error: %s\n", errInterrupted)
 	case errors.As(err, &wrong):
 		fmt.Fprintf(w.Stderr, "Verify error: %s\n", oneLine(err))
 	default:
 		fmt.Fprintf(w.Stderr, "Error: %s\n", oneLine(err))
+	}
+	if hint := hintOf(err, code); hint != "" && code != exitDiffer {
+		fmt.Fprintf(w.Stderr, "Hint: %s\n", hint)
 	}
 	if err != nil && code != exitDiffer && (os.Getenv("ICE_TRACEBACK") == "1" || os.Getenv("ICEBERG_OPS_TRACEBACK") == "1") {
 		chain(w, err, 1)
@@ -82,12 +93,15 @@ func report(w *World, name string, err error) int {
 	return code
 }
 
-// interruption leaves out of an interrupted run's error that its context ended.
-func interruption(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return errInterrupted
+func hintOf(err error, code int) string {
+	var a advised
+	switch {
+	case errors.As(err, &a):
+		return a.hint
+	case code == exitUnsealed:
+		return "the program before this one in the pipe failed or was stopped: its message says why"
 	}
-	return err
+	return ""
 }
 
 func oneLine(err error) string {

@@ -52,24 +52,35 @@ type cutFlags struct {
 	Select          []string `placeholder:"COLUMN,…" help:"Read these source columns alone, in this order."`
 	RowFilter       string   `placeholder:"TEXT" help:"Not supported in this version."`
 	BatchRows       string   `default:"50000" placeholder:"N|auto" help:"Source rows of one commit (default ${default}), or a number that suits the source's files."`
-	RecordBatchRows int64    `placeholder:"N" help:"Rows of one Arrow record batch at most (default: what suits the rows)."`
-	Limit           int64    `placeholder:"N" help:"Read N rows at most: a trial, which takes no checkpoint."`
+	RecordBatchRows *int64   `placeholder:"N" help:"Rows of one Arrow record batch at most (default: what suits the rows)."`
+	Limit           *int64   `placeholder:"N" help:"Read N rows at most: a trial, which takes no checkpoint."`
 }
 
 func (f cutFlags) options() (migrate.ScanOptions, error) {
-	o := migrate.ScanOptions{Select: f.Select, RecordRows: f.RecordBatchRows, Limit: f.Limit}
+	o := migrate.ScanOptions{Select: f.Select}
 	if f.RowFilter != "" {
 		return o, usagef("--row-filter is not supported in this version; leave it out, or migrate the whole table")
 	}
-	if f.RecordBatchRows < 0 {
-		return o, usagef("--record-batch-rows %d: want at least 1", f.RecordBatchRows)
-	}
-	if f.Limit < 0 {
-		return o, usagef("--limit %d: want at least 1", f.Limit)
-	}
 	var err error
+	if o.RecordRows, err = count("--record-batch-rows", f.RecordBatchRows); err != nil {
+		return o, err
+	}
+	if o.Limit, err = count("--limit", f.Limit); err != nil {
+		return o, err
+	}
 	o.BatchRows, err = batchRows(f.BatchRows)
 	return o, err
+}
+
+// count is the value of a flag that, where it is given, is at least 1.
+func count(flag string, n *int64) (int64, error) {
+	switch {
+	case n == nil:
+		return 0, nil
+	case *n < 1:
+		return 0, usagef("%s %d: want at least 1", flag, *n)
+	}
+	return *n, nil
 }
 
 func batchRows(text string) (int64, error) {
@@ -152,7 +163,7 @@ func (f reconcileFlags) save(p *plan.Plan) error {
 // commitFlags say how rows are committed.
 type commitFlags struct {
 	Checkpoint string `placeholder:"FILE" help:"Keep the job's progress in FILE, so that a run that died can be resumed."`
-	Jobs       int    `placeholder:"N" help:"Columns encoded at the same time (default: one more than there are processors)."`
+	Jobs       *int64 `placeholder:"N" help:"Columns encoded at the same time (default: one more than there are processors)."`
 	Quiet      bool   `short:"q" help:"No progress on stderr."`
 	Output     string `enum:"text,json" default:"text" help:"Form of the result on stdout: text or json."`
 }

@@ -91,7 +91,11 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 	if m.Plan, err = p.load(); err != nil {
 		return nil, err
 	}
-	m.Write = migrate.WriteOptions{Branch: p.DstBranch, Checkpoint: p.store(), Jobs: p.Jobs}
+	jobs, err := count("--jobs", p.Jobs)
+	if err != nil {
+		return nil, err
+	}
+	m.Write = migrate.WriteOptions{Branch: p.DstBranch, Checkpoint: p.store(), Jobs: int(jobs)}
 	return m, nil
 }
 

@@ -85,7 +85,18 @@ func receive(ctx context.Context, w *World, unsealed bool) (rows.Stream, error) 
 	}
 	in, err := arrowipc.Read(bufio.NewReader(interruptible(ctx, w.Stdin)), options...)
 	if err != nil {
-		return rows.Stream{}, fmt.Errorf("stdin: %w", err)
+		return rows.Stream{}, fmt.Errorf("stdin of %s: %w", w.Name, err)
+	}
+	spans := in.Spans
+	in.Spans = func(yield func(rows.Span, error) bool) {
+		for span, err := range spans {
+			if err != nil {
+				err = fmt.Errorf("stdin of %s: %w", w.Name, err)
+			}
+			if !yield(span, err) {
+				return
+			}
+		}
 	}
 	return in, nil
 }

@@ -87,6 +87,12 @@ func (f streamFlags) send(ctx context.Context, w *World, in rows.Stream) error {
 	if f.Out == "" {
 		return transmit(ctx, w.Stdout, in, cmp.Or(f.Compression, "none"))
 	}
+	if info, err := os.Stat(f.Out); err == nil {
+		if info.Mode().IsRegular() {
+			return usagef("-o %q: the file is there already and is never overwritten; remove it or name another", f.Out)
+		}
+		return f.device(ctx, in)
+	}
 	file, err := os.OpenFile(f.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return fmt.Errorf("-o: %w", err)
@@ -99,6 +105,15 @@ func (f streamFlags) send(ctx context.Context, w *World, in rows.Stream) error {
 		os.Remove(f.Out)
 	}
 	return err
+}
+
+// device writes to what is no file, such as /dev/null.
+func (f streamFlags) device(ctx context.Context, in rows.Stream) error {
+	file, err := os.OpenFile(f.Out, os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("-o: %w", err)
+	}
+	return errors.Join(transmit(ctx, file, in, cmp.Or(f.Compression, "none")), file.Close())
 }
 
 func transmit(ctx context.Context, out io.Writer, in rows.Stream, compression string) error {

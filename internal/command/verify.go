@@ -45,6 +45,9 @@ func (p *verifyProgram) Run(ctx context.Context, w *World) error {
 		return verifyError{err}
 	}
 	defer done()
+	if src.Iceberg().MetadataLocation() == dst.Iceberg().MetadataLocation() && o.Source == (migrate.Pin{}) && o.DestBranch == "" {
+		return usagef("source and destination are the same table %s; name another one, or another snapshot of it with --source-snapshot, --source-ref or --source-as-of", src.Name())
+	}
 	v, err := migrate.Verify(ctx, src, dst, o)
 	if err != nil {
 		return verifyError{err}

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -35,6 +36,10 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	if p.UnsealedOK && p.Checkpoint != "" {
 		return usagef("--unsealed-ok takes no checkpoint: the rows of another program's stream have no places to resume from")
 	}
+	jobs, err := count("--jobs", p.Jobs)
+	if err != nil {
+		return err
+	}
 	in, err := receive(ctx, w, p.UnsealedOK)
 	if err != nil {
 		return err
@@ -64,7 +69,7 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	show := newProgress(w, p.Quiet)
 	defer show.end()
 	show.hints(in.Header)
-	receipt, err := migrate.Write(ctx, in, dst, migrate.WriteOptions{Branch: p.Branch, Checkpoint: p.store(), Jobs: p.Jobs, Observe: show.observe})
+	receipt, err := migrate.Write(ctx, in, dst, migrate.WriteOptions{Branch: p.Branch, Checkpoint: p.store(), Jobs: int(jobs), Observe: show.observe})
 	show.end()
 	return p.result(w, receipt, err)
 }
@@ -101,15 +106,32 @@ func (p *writeProgram) destination(h rows.Header, w *World) (catalogs.Ref, error
 	return flags.ResolveOver(ref, w.Env)
 }
 
-// result writes the receipt, also of a run that failed after it had committed something.
+// result writes the receipt, also of a run that failed after it had committed something, and says of a
+// failure what became of the batches.
 func (f commitFlags) result(w *World, r migrate.Receipt, failed error) error {
-	if failed != nil && r.Batches == 0 {
-		return failed
+	if failed != nil && !errors.Is(failed, errDiffer) {
+		failed = advised{failed, f.advice(r)}
+		if r.Batches == 0 {
+			return failed
+		}
 	}
 	if err := writeResult(w, f.Output, r); err != nil && failed == nil {
-		return err
+		return fmt.Errorf("the migration is complete, but its receipt could not be written: %w", err)
 	}
 	return failed
+}
+
+// advice says what a second run would do after one that failed.
+func (f commitFlags) advice(r migrate.Receipt) string {
+	switch {
+	case f.Checkpoint != "":
+		return "what was committed is recorded in the checkpoint; run the same command again to resume"
+	case r.Batches == 0:
+		return "nothing was committed"
+	case r.DestSnapshotBefore == nil:
+		return fmt.Sprintf("%d batches are committed and stay; without a checkpoint a second run writes their rows again: empty the destination first, which had no snapshot before", r.Batches)
+	}
+	return fmt.Sprintf("%d batches are committed and stay; without a checkpoint a second run writes their rows again: roll the destination back to snapshot %s first", r.Batches, *r.DestSnapshotBefore)
 }
 
 // writeResult writes the one result on stdout, as text or JSON.

@@ -36,7 +36,7 @@ func (s *Store) Lock() (unlock func() error, err error) {
 	if err := flock(f); err != nil {
 		defer f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("checkpoint %q: %w by %s: wait for it to end, or name another file", s.path, ErrLocked, holder(f))
+			return nil, fmt.Errorf("checkpoint %q: %w by %s: wait for it to end", s.path, ErrLocked, holder(f))
 		}
 		return nil, fmt.Errorf("lock checkpoint %q: %w", s.path, err)
 	}

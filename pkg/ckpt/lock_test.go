@@ -55,6 +55,8 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	s := Open(path)
 	if _, err := s.Lock(); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", other.Process.Pid)) {
 		t.Errorf("got %v; want ErrLocked that names process %d", err, other.Process.Pid)
+	} else if !strings.HasSuffix(err.Error(), ": wait for it to end") { // another file would begin another job
+		t.Errorf("error %q gives another advice than to wait", err)
 	}
 	if _, err := s.Load(); err != nil {
 		t.Errorf("Load needs the lock: %v", err)

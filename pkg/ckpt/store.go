@@ -41,7 +41,7 @@ func (s *Store) Load() (*Checkpoint, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint %q cannot be read: %w (see to its permissions, or name another file)", s.path, err)
+		return nil, fmt.Errorf("checkpoint %q cannot be read: %w (see to its permissions)", s.path, err)
 	}
 	c, err := parse(text)
 	if err != nil {

@@ -36,8 +36,8 @@ type Committed struct {
 // An answer that is not success proves nothing: the table is loaded again and searched for the
 // batch's marks and for its files. Only when both are absent, over a history that is unbroken back to
 // the head of the attempt, is it tried again on the new head (cases 70 to 72, 76). Files are never
-// removed (case 71). Attempts are bounded by the table's commit.retry.* properties. An error that is
-// not ErrUnknownOutcome says that the commit is not in the table.
+// removed (case 71). Attempts are bounded by the table's commit.retry.* properties; where
+// something may not be written there is but one. An error that is not ErrUnknownOutcome says that the commit is not in the table.
 func (t *Table) Append(ctx context.Context, c Commit) (Committed, error) {
 	if len(c.Files) == 0 {
 		return Committed{}, errors.New("commit: there are no files to commit")
@@ -69,8 +69,10 @@ func (t *Table) Append(ctx context.Context, c Commit) (Committed, error) {
 			return *landed, nil
 		case ctx.Err() != nil:
 			return Committed{}, fmt.Errorf("commit: %w", failed)
+		case isDenied(failed):
+			return Committed{}, fmt.Errorf("commit: %w", t.deniedText(failed))
 		case try > bound.retries || time.Since(begin)+wait > bound.total:
-			return Committed{}, fmt.Errorf("commit, given up after %d tries (the table's commit.retry.num-retries is %d): %w", try, bound.retries, failed)
+			return Committed{}, givenUp(try, bound.retries, failed)
 		}
 		if err := sleep(ctx, wait); err != nil {
 			return Committed{}, fmt.Errorf("commit, %w after %d tries: %w", err, try, failed)

@@ -3,8 +3,10 @@ package lake
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +25,7 @@ func TestAppendOnce(t *testing.T) {
 		unknown bool
 		fail    string
 		tries   int
+		once    bool // it is tried but once
 	}{
 		{name: "at once", lands: 1, tries: 1},
 		{name: "fails before, then lands", lands: 1, tries: 3, commit: func(*testing.T, *Table) func(int, func() error) error {
@@ -71,6 +74,23 @@ func TestAppendOnce(t *testing.T) {
 		{name: "no second try", fail: "given up after 1 tries", props: []string{"commit.retry.num-retries=0"}, commit: func(*testing.T, *Table) func(int, func() error) error {
 			return func(n int, land func() error) error { return errCatalog }
 		}},
+		{name: "another writer is always first", fail: "another writer commits all the time: run again, or raise the table's commit.retry.num-retries", props: []string{"commit.retry.num-retries=1"}, commit: func(t *testing.T, tbl *Table) func(int, func() error) error {
+			return func(n int, land func() error) error {
+				another(t, tbl)
+				return land()
+			}
+		}},
+		{name: "a read-only database", once: true, fail: `the catalog's database cannot be written by this user: attempt to write a readonly database`, commit: func(*testing.T, *Table) func(int, func() error) error {
+			return func(int, func() error) error { return errors.New("attempt to write a readonly database (8)") }
+		}},
+		{name: "a folder of another's", once: true, fail: `"/t/metadata/x.json" cannot be written by this user`, commit: func(*testing.T, *Table) func(int, func() error) error {
+			return func(int, func() error) error {
+				return &fs.PathError{Op: "open", Path: "/t/metadata/x.json", Err: syscall.EACCES}
+			}
+		}},
+		{name: "denied, and landed", once: true, lands: 1, tries: 1, commit: func(*testing.T, *Table) func(int, func() error) error {
+			return func(n int, land func() error) error { return errors.Join(land(), fs.ErrPermission) }
+		}},
 		{name: "no second try, but a look", lands: 1, tries: 1, props: []string{"commit.retry.num-retries=-5"}, commit: func(*testing.T, *Table) func(int, func() error) error {
 			return func(n int, land func() error) error { return errors.Join(land(), errCatalog) }
 		}},
@@ -105,6 +125,9 @@ func TestAppendOnce(t *testing.T) {
 			commit := Commit{Branch: "main", Mark: markOf(1), Files: written(t, tbl, ids(2, 3))}
 			got, err := tbl.Append(t.Context(), commit)
 			tbl.Catalog = real
+			if c.once && f.commits != 1 {
+				t.Errorf("tried %d times", f.commits)
+			}
 			if n := landings(t, tbl, commit.Mark); n != c.lands {
 				t.Errorf("the batch is in the table %d times", n)
 			}

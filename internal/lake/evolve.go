@@ -44,6 +44,9 @@ func (t *Table) Evolve(ctx context.Context, p *plan.Plan) ([]string, error) {
 		if err := t.persist(context.WithoutCancel(ctx), bound, t.Reload); err != nil {
 			return nil, errors.Join(fmt.Errorf("change the schema of table %q: %w", t.Name(), failed), err)
 		}
+		if isDenied(failed) {
+			return nil, fmt.Errorf("change the schema of table %q: %w", t.Name(), t.deniedText(failed))
+		}
 		if try > bound.retries || ctx.Err() != nil {
 			return nil, fmt.Errorf("change the schema of table %q, given up after %d tries: %w", t.Name(), try, failed)
 		}

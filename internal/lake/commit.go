@@ -63,7 +63,7 @@ func (t *Table) Append(ctx context.Context, c Commit) (Committed, error) {
 		case err != nil && !sent:
 			return Committed{}, fmt.Errorf("commit: %w", failed) // nothing of it ever reached the catalog
 		case err != nil:
-			return Committed{}, errors.Join(fmt.Errorf("commit: %w", failed), err)
+			return Committed{}, fmt.Errorf("commit: %w; %w", failed, err)
 		case landed != nil:
 			landed.Tries = try
 			return *landed, nil

@@ -3,7 +3,6 @@ package lake
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -42,7 +41,7 @@ func (t *Table) Evolve(ctx context.Context, p *plan.Plan) ([]string, error) {
 			return made, nil
 		}
 		if err := t.persist(context.WithoutCancel(ctx), bound, t.Reload); err != nil {
-			return nil, errors.Join(fmt.Errorf("change the schema of table %q: %w", t.Name(), failed), err)
+			return nil, fmt.Errorf("change the schema of table %q: %w; %w", t.Name(), failed, err)
 		}
 		if isDenied(failed) {
 			return nil, fmt.Errorf("change the schema of table %q: %w", t.Name(), t.deniedText(failed))

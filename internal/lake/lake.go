@@ -29,6 +29,8 @@ type Table struct {
 	// files opens the table's file system: that of the table as it was first loaded, so that a
 	// table made of a commit's answer does not keep all those before it alive.
 	files table.FSysF
+	// access tells whether this user may write a file, or make files in a folder; nil asks the system.
+	access func(path string, folder bool) error
 	// unread counts the commits since the table was loaded.
 	unread int
 }

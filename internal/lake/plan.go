@@ -222,18 +222,45 @@ func (s *Scan) digest() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
+// expected is what is read from o.From on.
 func (s *Scan) expected() rows.Expected {
-	var e rows.Expected
-	for i, f := range s.files {
-		if s.options.From != nil && int64(i) < s.options.From.File {
-			continue
-		}
-		e.Rows += f.File.Count()
-		e.Bytes += f.File.FileSizeBytes()
-		e.Files++
+	var from rows.Cursor
+	if s.options.From != nil {
+		from = *s.options.From
 	}
+	e := s.ExpectedFrom(from)
 	if s.options.Limit > 0 {
 		e.Rows = min(e.Rows, s.options.Limit)
+	}
+	return e
+}
+
+// ExpectedFrom is what is read from a cursor on that does not lie before the scan's start. Rows are an
+// upper bound where deletes decide; the bytes of the cursor's file are shared out by rows.
+func (s *Scan) ExpectedFrom(from rows.Cursor) rows.Expected {
+	var e rows.Expected
+	for i, f := range s.files {
+		if int64(i) < from.File {
+			continue
+		}
+		n, bytes := f.File.Count(), f.File.FileSizeBytes()
+		if int64(i) == from.File {
+			taken := from.Row
+			for _, group := range f.groups[:min(from.RowGroup, len(f.groups))] {
+				taken += group
+			}
+			left := max(0, n-taken)
+			if taken > 0 {
+				if left == 0 {
+					continue
+				}
+				bytes = int64(float64(bytes) * float64(left) / float64(n))
+			}
+			n = left
+		}
+		e.Rows += n
+		e.Bytes += bytes
+		e.Files++
 	}
 	return e
 }

@@ -103,7 +103,7 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 	}
 	landed, err := w.dst.Append(context.WithoutCancel(ctx), lake.Commit{Branch: w.options.Branch, Mark: mark, Properties: j.properties(), Files: files})
 	if err != nil {
-		return err
+		return j.notCommitted(err)
 	}
 	totals := ckpt.Totals{RowsMoved: batch.rows, RowsInserted: batch.written, RowsRejected: batch.rows - batch.written}
 	for _, f := range files {
@@ -111,4 +111,12 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 	}
 	j.landed(batch.to, totals, landed)
 	return j.save()
+}
+
+// notCommitted says of a batch whose commit failed for certain what becomes of its files.
+func (j *job) notCommitted(err error) error {
+	if j.store == nil || errors.Is(err, lake.ErrUnknownOutcome) {
+		return err
+	}
+	return fmt.Errorf("%w (the batch is not committed; its files are kept, and a run with the checkpoint commits them)", err)
 }

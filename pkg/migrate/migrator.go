@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
@@ -76,10 +77,13 @@ type Preview struct {
 	Commits       int64      `json:"commits"`
 	AutoBatchRows int64      `json:"auto_batch_rows"` // what --batch-rows auto would take
 	Plan          *plan.Plan `json:"plan"`
+	SchemaChanges []string   `json:"schema_changes"` // of the plan's, those that the destination has not got yet
 	Resumes       bool       `json:"resumes"`
 	Cursor        string     `json:"cursor"`
 	Warnings      []string   `json:"warnings"`
 	Hints         []string   `json:"hints"`
+
+	pending []plan.Change
 }
 
 // DryRun makes every check that Run makes before it writes, and counts what is to come. It writes
@@ -102,14 +106,26 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	h := out.Header
+	h, expected, start := out.Header, out.Header.Expected, out.Header.First
+	if c != nil {
+		if start, err = ahead(c, m.Dest.lake, w.Branch, start); err != nil {
+			return Preview{}, fmt.Errorf("checkpoint %q: %w", w.Checkpoint.Path(), err)
+		}
+		expected = scan.ExpectedFrom(start)
+	}
 	v := Preview{
 		Source:      End{Identifier: h.Source.Identifier, UUID: h.Source.UUID, SnapshotID: snapshotText(h.Source.SnapshotID)},
 		Destination: End{Identifier: h.Destination.Identifier, UUID: h.Destination.UUID},
-		Rows:        h.Expected.Rows, Bytes: h.Expected.Bytes, Files: h.Expected.Files,
-		BatchRows: h.BatchRows, Commits: commits(h.Expected.Rows, h.BatchRows),
-		AutoBatchRows: lake.AutoBatchRows(h.Expected), Plan: p,
-		Cursor: h.First.String(), Warnings: append([]string{}, p.Warnings...), Hints: Hints(h),
+		Rows:        expected.Rows, Bytes: expected.Bytes, Files: expected.Files,
+		BatchRows: h.BatchRows, Commits: commits(expected.Rows, h.BatchRows),
+		AutoBatchRows: lake.AutoBatchRows(expected), Plan: p, SchemaChanges: []string{},
+		Cursor: start.String(), Warnings: append([]string{}, p.Warnings...), Hints: hints(expected, h.BatchRows, c != nil),
+	}
+	if v.pending, err = p.Pending(m.Dest.lake.Schema()); err != nil {
+		return Preview{}, err
+	}
+	for _, change := range v.pending {
+		v.SchemaChanges = append(v.SchemaChanges, changeText(change))
 	}
 	head, err := m.Dest.lake.Branch(w.Branch)
 	if err != nil {
@@ -118,8 +134,35 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 	if head != nil {
 		v.Destination.SnapshotID = snapshotText(&head.SnapshotID)
 	}
-	v.Resumes = c != nil && (c.Batches > 0 || c.Pending != nil)
+	v.Resumes = c != nil && (c.Batches > 0 || c.Pending != nil || start != h.First)
 	return v, nil
+}
+
+// ahead is where rows are missing from by the marks of the destination, which may be ahead of the
+// checkpoint. Nothing is changed.
+func ahead(c *ckpt.Checkpoint, dst *lake.Table, branch string, start rows.Cursor) (rows.Cursor, error) {
+	history, err := dst.History(branch)
+	if err != nil {
+		return start, err
+	}
+	note := *c
+	j := &job{note: &note, dst: dst, branch: branch, start: start}
+	err = j.find(history)
+	return j.start, err
+}
+
+func changeText(c plan.Change) string {
+	if c.Kind == plan.AddColumn {
+		return fmt.Sprintf("add column %s %s", plan.FormatPath(c.Path), c.Type)
+	}
+	return fmt.Sprintf("promote column %s to %s", plan.FormatPath(c.Path), c.Type)
+}
+
+// Explain prints the plan for people, with those of its schema changes that are still to be made.
+func (v Preview) Explain(w io.Writer) error {
+	shown := *v.Plan
+	shown.Changes = v.pending
+	return shown.Explain(w)
 }
 
 func commits(n, batch int64) int64 { return (n + batch - 1) / max(1, batch) }
@@ -130,13 +173,22 @@ const manyCommits = 100
 // Hints is advice on a run to come: many small commits make the destination's metadata large, since
 // each one writes the whole of it anew (case 80).
 func Hints(h rows.Header) []string {
-	n := commits(h.Expected.Rows, h.BatchRows)
+	return hints(h.Expected, h.BatchRows, h.First != rows.Cursor{})
+}
+
+// hints are those of Hints; a resumed job keeps its batch size.
+func hints(e rows.Expected, batch int64, resumed bool) []string {
+	n := commits(e.Rows, batch)
 	if n < manyCommits {
 		return []string{}
 	}
-	auto := lake.AutoBatchRows(h.Expected)
-	return []string{fmt.Sprintf("%s commits of %s rows are to come; --batch-rows auto would make %s of %s rows. Each commit writes the destination's metadata anew: set write.metadata.delete-after-commit.enabled=true and write.metadata.previous-versions-max there, and expire snapshots afterwards",
-		grouped(n), grouped(h.BatchRows), grouped(commits(h.Expected.Rows, auto)), grouped(auto))}
+	cure := ""
+	if !resumed {
+		auto := lake.AutoBatchRows(e)
+		cure = fmt.Sprintf("; --batch-rows auto would make %s of %s rows", grouped(commits(e.Rows, auto)), grouped(auto))
+	}
+	return []string{fmt.Sprintf("%s commits of %s rows are to come%s. Each commit writes the destination's metadata anew: set write.metadata.delete-after-commit.enabled=true and write.metadata.previous-versions-max there, and expire snapshots afterwards",
+		grouped(n), grouped(batch), cure)}
 }
 
 // Verify compares the source, at the snapshot that the checkpoint pins or m.Scan asks for, with the

@@ -140,7 +140,7 @@ func (j *job) redo(ctx context.Context) error {
 		}
 		landed, err := j.dst.Append(context.WithoutCancel(ctx), commit)
 		if err != nil {
-			return fmt.Errorf("commit pending batch %d: %w", p.Batch, err)
+			return fmt.Errorf("pending batch %d: %w", p.Batch, j.notCommitted(err))
 		}
 		found = &landed
 	}

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 
 	"icepipe/pkg/arrowipc"
@@ -242,6 +245,29 @@ func TestRefusedSameTable(t *testing.T) {
 	_, err := j.migrator(t).DryRun(t.Context())
 	wantError(t, err, "the same table")
 	equal(t, "rows", s.content(t, "src"), ids(0, 3))
+}
+
+// A destination whose folders cannot be written is refused by the dry run and before the first write.
+func TestRefusedFolder(t *testing.T) {
+	from, to := newStore(t), newStore(t)
+	from.create(t, "src", people())
+	from.insert(t, "src", ids(0, 3)...)
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	to.create(t, "dst", numbers(), catalog.WithProperties(iceberg.Properties{"write.data.path": file + "/data"}))
+	j := newJob(from, to, 2)
+	j.checkpoint, j.reconcile.MissingInDest = checkpointPath(t), plan.PolicyAutoAdd
+	at := to.load(t, "dst").MetadataLocation()
+	_, err := j.migrator(t).DryRun(t.Context())
+	wantError(t, err, `table "ns.dst": its data folder`, file, "is not a folder")
+	for _, f := range []form{one, three} {
+		_, err := f.run(j, t.Context(), t)
+		wantError(t, err, "its data folder", "is not a folder")
+	}
+	equal(t, "metadata", to.load(t, "dst").MetadataLocation(), at)
+	if _, err := os.Stat(j.checkpoint); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("checkpoint: %v", err)
+	}
 }
 
 // foreign is the stream of another program: record batches of so many rows each.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/table"
 
 	"icepipe/pkg/ckpt"
 	"icepipe/pkg/migrate"
@@ -314,6 +315,33 @@ func TestResumeAddsAColumnOnce(t *testing.T) {
 				j.finished(t, ids(0, 9), 3)
 			})
 		}
+	}
+}
+
+// A commit that is given up leaves its files to the resume, and says so.
+func TestGivenUp(t *testing.T) {
+	from, want := source34(t)
+	to := newStore(t)
+	to.create(t, "dst", people(), noRetries())
+	j := newJob(from, to, 5)
+	j.checkpoint = checkpointPath(t)
+	to.commit = func(context.Context, func() error) error { return table.ErrCommitFailed }
+	_, err := j.one(t.Context(), t)
+	wantError(t, err, "batch 0: commit, given up after 1 tries", "another writer commits all the time", "not committed; its files are kept, and a run with the checkpoint commits them")
+	file := j.note(t).Pending.Files[0].Path
+	_, err = j.three(t.Context(), t)
+	wantError(t, err, j.checkpoint, "pending batch 0: commit, given up", "its files are kept")
+	j.reset()
+	_, err = j.one(t.Context(), t)
+	must(t, err)
+	j.finished(t, want, 7)
+	equal(t, "file committed", slices.Contains(to.files(t, "dst"), file), true)
+
+	j.checkpoint = ""
+	to.commit = func(context.Context, func() error) error { return table.ErrCommitFailed }
+	_, err = j.one(t.Context(), t)
+	if err == nil || strings.Contains(err.Error(), "kept") {
+		t.Errorf("without a checkpoint: error %v", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/table"
 
 	"icepipe/pkg/ckpt"
 	"icepipe/pkg/migrate"
@@ -87,7 +88,7 @@ func TestDryRun(t *testing.T) {
 	equal(t, "commits", v.Commits, (v.Rows+4)/5)
 	equal(t, "batch rows", v.BatchRows, 5)
 	equal(t, "resumes", v.Resumes, false)
-	equal(t, "changes", len(v.Plan.Changes), 1)
+	equal(t, "changes", v.SchemaChanges, []string{"add column name string"})
 	var text bytes.Buffer
 	must(t, v.WriteText(&text))
 	if !strings.Contains(text.String(), "nothing: this was a dry run") {
@@ -108,6 +109,45 @@ func TestDryRun(t *testing.T) {
 	after, err := os.ReadFile(k.checkpoint)
 	must(t, err)
 	equal(t, "checkpoint", string(after), string(before))
+	equal(t, "rows, files and commits to come", []int64{v.Rows, v.Files, v.Commits}, []int64{5, 1, 2})
+	equal(t, "part of the bytes", v.Bytes > 0 && v.Bytes < fileBytes(t, k.from.load(t, "src")), true)
+}
+
+func fileBytes(t *testing.T, tbl *table.Table) (n int64) {
+	t.Helper()
+	for _, path := range dataFiles(t, tbl) {
+		st, err := os.Stat(path)
+		must(t, err)
+		n += st.Size()
+	}
+	return n
+}
+
+// A dry run of a resume does not claim the schema changes that are made, nor the batches that landed
+// without a note.
+func TestDryRunOfAResume(t *testing.T) {
+	from, to := newStore(t), newStore(t)
+	from.create(t, "src", people())
+	from.insert(t, "src", ids(0, 9)...)
+	to.create(t, "dst", numbers(), noRetries())
+	j := newJob(from, to, 4)
+	j.checkpoint, j.reconcile.MissingInDest = checkpointPath(t), plan.PolicyAutoAdd
+	to.commit = failAt(1, true, to)
+	_, err := j.one(t.Context(), t)
+	wantError(t, err, errLost.Error())
+	j.reset()
+	v, err := j.migrator(t).DryRun(t.Context())
+	must(t, err)
+	equal(t, "rows and commits to come", []int64{v.Rows, v.Commits}, []int64{1, 1})
+	equal(t, "cursor", place(v.Cursor), "0/0/8")
+	equal(t, "changes", v.SchemaChanges, []string{})
+	equal(t, "changes of the whole plan", len(v.Plan.Changes), 1)
+	var text bytes.Buffer
+	must(t, v.WriteText(&text))
+	if !strings.Contains(text.String(), "Schema changes of the destination: none") {
+		t.Errorf("text %s", &text)
+	}
+	equal(t, "batches noted", j.note(t).Batches, 1)
 }
 
 // Many small commits to come are a hint with the number and what auto would make of it (case 80).
@@ -115,6 +155,10 @@ func TestHints(t *testing.T) {
 	hints := migrate.Hints(rows.Header{BatchRows: 1000, Expected: rows.Expected{Rows: 300_000, Bytes: 1 << 20}})
 	if len(hints) != 1 || !strings.Contains(hints[0], "300 commits of 1,000 rows") || !strings.Contains(hints[0], "auto would make 1 of 300,000 rows") {
 		t.Errorf("hints %q", hints)
+	}
+	hints = migrate.Hints(rows.Header{First: rows.Cursor{Row: 7}, BatchRows: 1000, Expected: rows.Expected{Rows: 200_000, Bytes: 1 << 20}})
+	if len(hints) != 1 || !strings.Contains(hints[0], "200 commits of 1,000 rows") || strings.Contains(hints[0], "--batch-rows") {
+		t.Errorf("hints of a resume %q", hints)
 	}
 	equal(t, "few commits", migrate.Hints(rows.Header{BatchRows: 50_000, Expected: rows.Expected{Rows: 300_000, Bytes: 1 << 20}}), []string{})
 }

@@ -114,7 +114,7 @@ func (s Status) WriteText(w io.Writer) error {
 
 // WriteText writes what a dry run found for people.
 func (v Preview) WriteText(w io.Writer) error {
-	if err := v.Plan.Explain(w); err != nil {
+	if err := v.Explain(w); err != nil {
 		return err
 	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

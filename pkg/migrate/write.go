@@ -91,7 +91,10 @@ func accepted(h rows.Header, dst *Table, o WriteOptions) (*plan.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan of the stream: %w", err)
 	}
-	return p, dst.lake.Writable(p)
+	if err := dst.lake.Writable(p); err != nil {
+		return nil, err
+	}
+	return p, dst.lake.Permitted()
 }
 
 // A writer is one run of Write.

@@ -58,16 +58,36 @@ func openJob(ctx context.Context, h rows.Header, dst *lake.Table, branch string,
 		return j, j.begin(h, now)
 	}
 	wrap := func(err error) error { return fmt.Errorf("checkpoint %q: %w", store.Path(), err) }
-	if err := resumable(j.note); err != nil {
-		return nil, wrap(err)
-	}
-	if err := unchanged(j.note, now); err != nil {
+	if err := j.same(h, now); err != nil {
 		return nil, wrap(err)
 	}
 	if err := j.recover(ctx, h.First); err != nil {
 		return nil, wrap(err)
 	}
 	return j, nil
+}
+
+// same refuses to go on with another job than the one that is noted.
+func (j *job) same(h rows.Header, now ckpt.Settings) error {
+	c, path := j.note, j.path()
+	if err := remade(c, path, j.dst); err != nil {
+		return err
+	}
+	if err := resumable(c, path, j.dst); err != nil {
+		return err
+	}
+	if err := otherSource(c, path, noteTable(h.Source), j.dst); err != nil {
+		return err
+	}
+	return unchanged(c, path, now, j.dst)
+}
+
+// path is that of the checkpoint, "" where there is none.
+func (j *job) path() string {
+	if j.store == nil {
+		return ""
+	}
+	return j.store.Path()
 }
 
 // checkResume refuses what openJob would refuse by the checkpoint and the destination's history alone,
@@ -87,13 +107,11 @@ func checkResume(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOpt
 	if err := dst.Reload(ctx); err != nil { // after Load: see openJob
 		return nil, err
 	}
-	if err = resumable(c); err == nil {
-		err = unchanged(c, now)
-	}
-	if err == nil {
+	j := &job{store: o.Checkpoint, note: c, dst: dst, branch: o.Branch}
+	if err = j.same(h, now); err == nil {
 		var history lake.History
 		if history, err = dst.History(o.Branch); err == nil {
-			err = (&job{note: c, branch: o.Branch}).kept(history)
+			err = j.kept(history)
 		}
 	}
 	if err != nil {
@@ -126,13 +144,17 @@ func (j *job) begin(h rows.Header, now ckpt.Settings) error {
 	j.note = &ckpt.Checkpoint{
 		Job: uuid.NewString(), State: ckpt.Running, Created: time.Now().UTC(), Settings: now,
 		Source:      noteTable(h.Source),
-		Destination: noteTable(rows.Table{Identifier: j.dst.Identifier(), UUID: uuidText(j.dst.Metadata().TableUUID()), Location: j.dst.Location(), Branch: j.branch, Place: &j.dst.Place}),
+		Destination: tableNow(j.dst, j.branch),
 		Cursor:      h.First.String(),
 	}
 	if head != nil {
 		j.note.DestSnapshotBefore = snapshotText(&head.SnapshotID)
 	}
 	return nil
+}
+
+func tableNow(t *lake.Table, branch string) ckpt.Table {
+	return noteTable(rows.Table{Identifier: t.Identifier(), UUID: uuidText(t.Metadata().TableUUID()), Location: t.Location(), Branch: branch, Place: &t.Place})
 }
 
 func noteTable(t rows.Table) ckpt.Table {

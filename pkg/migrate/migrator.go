@@ -29,6 +29,9 @@ type Migrator struct {
 func (m *Migrator) Run(ctx context.Context) (Receipt, error) {
 	scan := m.Scan
 	scan.Checkpoint = m.Write.Checkpoint
+	if err := m.destined(); err != nil {
+		return Receipt{}, err
+	}
 	in, err := Scan(ctx, m.Source, scan)
 	if err != nil {
 		return Receipt{}, err
@@ -41,6 +44,26 @@ func (m *Migrator) Run(ctx context.Context) (Receipt, error) {
 		m.Begin(out.Header)
 	}
 	return Write(ctx, out, m.Dest, m.Write)
+}
+
+// destined refuses a checkpoint whose job is over or has another destination, before a scan that knows no
+// destination says what it may hold.
+func (m *Migrator) destined() error {
+	store := m.Write.Checkpoint
+	if store == nil {
+		return nil
+	}
+	c, err := store.Load()
+	if err != nil || c == nil {
+		return err
+	}
+	if err = remade(c, store.Path(), m.Dest.lake); err == nil {
+		err = resumable(c, store.Path(), m.Dest.lake)
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint %q: %w", store.Path(), err)
+	}
+	return nil
 }
 
 // reconcile plans anew, or goes on with the plan that the checkpoint records: the destination has the
@@ -91,6 +114,9 @@ type Preview struct {
 func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 	options := m.Scan
 	options.Checkpoint = m.Write.Checkpoint
+	if err := m.destined(); err != nil {
+		return Preview{}, err
+	}
 	scan, err := planScan(ctx, m.Source, options)
 	if err != nil {
 		return Preview{}, err

@@ -91,7 +91,7 @@ func (r Receipt) WriteText(w io.Writer) error {
 	line("job", "%s (%s)", r.Job, state)
 	line("source", "%s at snapshot %s", plan.FormatPath(r.Source.Identifier), orNone(r.Source.SnapshotID))
 	line("destination", "%s at snapshot %s", plan.FormatPath(r.Destination.Identifier), orNone(r.Destination.SnapshotID))
-	line("snapshot before", "%s", orNone(r.DestSnapshotBefore))
+	line("snapshot before", "%s", beforeText(r.DestSnapshotBefore))
 	line("rows moved", "%s in %s batches", grouped(r.RowsMoved), grouped(r.Batches))
 	if r.RowsRejected > 0 {
 		line("rows rejected", "%s", grouped(r.RowsRejected))

@@ -52,8 +52,8 @@ func (j *job) find(history lake.History) error {
 			continue
 		}
 		if m.From.Compare(j.start) != 0 {
-			return fmt.Errorf("the destination holds rows %s to %s of the job in snapshot %d, but none from %s on: snapshots between expired or were taken out; roll it back to dest_snapshot_before, %s, and reset the checkpoint to begin anew",
-				m.From, m.To, m.Snapshot, j.start, before(j.note))
+			return fmt.Errorf("the destination holds rows %s to %s of the job in snapshot %d, but none from %s on: snapshots between expired or were taken out; %s and %s to begin anew",
+				m.From, m.To, m.Snapshot, j.start, rollBack(j.note), deleteFile(j.path()))
 		}
 		j.resumed = true
 		j.landed(m.To, j.totalsOf(m, history), lake.Committed{Snapshot: m.Snapshot, Parent: m.Parent})
@@ -103,7 +103,7 @@ func (j *job) kept(history lake.History) error {
 	if history.ReachesTo(&id) {
 		return nil
 	}
-	return fmt.Errorf("the history of branch %q of the destination no longer holds snapshot %d of the job: it was rolled back, or its snapshots expired; reset the checkpoint to begin anew%s", j.branch, id, undoHint(j.note))
+	return fmt.Errorf("the history of branch %q of the destination no longer holds snapshot %d of the job: it was rolled back, or its snapshots expired; %s to begin anew%s", j.branch, id, deleteFile(j.path()), undoHint(j.note, j.dst))
 }
 
 // redo commits the pending batch when it is not in the destination: the very same files, after a look
@@ -160,7 +160,7 @@ func (j *job) landedBefore(ctx context.Context, commit lake.Commit, p *ckpt.Pend
 	}
 	found, err := j.dst.Landed(ctx, commit, base)
 	if err != nil {
-		return nil, fmt.Errorf("pending batch %d: %w; look for its files in the destination, then roll it back to dest_snapshot_before, %s, and reset the checkpoint to begin anew", p.Batch, err, before(j.note))
+		return nil, fmt.Errorf("pending batch %d: %w; look for its files in the destination, then %s and %s to begin anew", p.Batch, err, rollBack(j.note), deleteFile(j.path()))
 	}
 	return found, nil
 }

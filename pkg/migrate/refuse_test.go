@@ -107,16 +107,16 @@ func TestRefusedResume(t *testing.T) {
 			must(t, j.from.DropTable(t.Context(), table.Identifier{"ns", "src"}))
 			j.from.create(t, "src", people())
 			j.from.insert(t, "src", ids(0, 9)...)
-		}, "another one (uuid ", "source: "},
+		}, "the source was dropped and made anew (UUID ", "the source was dropped and made anew (UUID "},
 		{"another source", func(t *testing.T, j *job) {
 			j.from.create(t, "other", people())
 			j.src = "other"
-		}, `table "ns.other" is another one`, "source: "},
-		{"destination rolled back", func(t *testing.T, j *job) { j.to.rollBack(t, "dst") }, "rolled back", "rolled back"},
+		}, `table "ns.other" is another one`, `table "ns.other" is another one`},
+		{"destination rolled back", func(t *testing.T, j *job) { j.to.rollBack(t, "dst") }, "rolled back, or its snapshots expired", "(0 batches of the job are in the destination's present history)"},
 		{"destination made anew", func(t *testing.T, j *job) {
 			must(t, j.to.DropTable(t.Context(), table.Identifier{"ns", "dst"}))
 			j.to.create(t, "dst", people())
-		}, "destination: ", "destination: "},
+		}, "the job's rows are not in it; reset the checkpoint (delete the file ", "the destination was dropped and made anew (UUID "},
 		{"damaged", func(t *testing.T, j *job) { must(t, os.WriteFile(j.checkpoint, []byte(`{"format":`), 0o600)) }, "corrupt", "corrupt"},
 	}
 	for _, test := range tests {
@@ -134,7 +134,10 @@ func TestRefusedResume(t *testing.T) {
 				test.change(t, j)
 				texts := []string{said}
 				if test.name != "undone" && test.name != "damaged" && said != "reconcile: " {
-					texts = append(texts, j.checkpoint, "dest_snapshot_before, snapshot "+before)
+					texts = append(texts, j.checkpoint)
+					if !strings.HasPrefix(test.name, "destination") {
+						texts = append(texts, "dest_snapshot_before, snapshot "+before, " in the destination: roll it back")
+					}
 				}
 				j.refused(t, f, texts...)
 				if f.name == one.name && test.name != "completed" {
@@ -144,6 +147,24 @@ func TestRefusedResume(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The hint at what is in the destination counts what is there now, and fits a table that was empty.
+func TestUndoHint(t *testing.T) {
+	from, _ := source34(t)
+	j := pending(t, from)
+	j.scan.BatchRows = 6
+	j.refused(t, one, "2 batches, and perhaps a pending one, are in the destination: empty it (dest_snapshot_before is none: the table had no snapshot) first")
+	var text bytes.Buffer
+	s, err := migrate.StatusOf(j.note(t), j.to.open(t, "dst"))
+	must(t, err)
+	must(t, s.WriteText(&text))
+	if !strings.Contains(text.String(), "none: the table had no snapshot") {
+		t.Errorf("text %s", &text)
+	}
+	j.to.rollBack(t, "dst")
+	j.scan.BatchRows = 5
+	j.refused(t, three, "rolled back", "1 batch, and perhaps a pending one, are in the destination")
 }
 
 // expire takes all snapshots but the current one out of a table.

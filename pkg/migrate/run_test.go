@@ -69,7 +69,7 @@ func TestResumeEmptySource(t *testing.T) {
 
 		must(t, ckpt.Open(j.checkpoint).Save(c))
 		from.insert(t, "src", ids(0, 3)...)
-		j.refused(t, f, j.checkpoint, "had no snapshot when the job began", "reset the checkpoint")
+		j.refused(t, f, j.checkpoint, "had no snapshot when the job began", "delete the file")
 	}
 }
 
@@ -261,13 +261,27 @@ func TestStatus(t *testing.T) {
 	}
 	s, err = migrate.StatusOf(j.note(t), nil)
 	must(t, err)
-	equal(t, "found without a destination", s.Found, 0)
+	equal(t, "found without a destination", s.Found, nil)
+	equal(t, "next without a destination", s.Next, "unknown: the destination could not be looked at")
+	text.Reset()
+	must(t, s.WriteText(&text))
+	if !strings.Contains(text.String(), "unknown how many snapshots") || !strings.Contains(text.String(), "(not complete)") || s.State != ckpt.Running {
+		t.Errorf("text %s", &text)
+	}
 
 	j.to.rollBack(t, "dst")
 	s, err = migrate.StatusOf(j.note(t), j.to.open(t, "dst"))
 	must(t, err)
 	equal(t, "found", s.Found, 0)
 	if !strings.HasPrefix(s.Next, "refuse: ") || !strings.Contains(s.Next, "rolled back") {
+		t.Errorf("next %q", s.Next)
+	}
+
+	must(t, j.to.DropTable(t.Context(), table.Identifier{"ns", "dst"}))
+	j.to.create(t, "dst", people())
+	s, err = migrate.StatusOf(j.note(t), j.to.open(t, "dst"))
+	must(t, err)
+	if !strings.HasPrefix(s.Next, "refuse: the destination was dropped and made anew (UUID ") {
 		t.Errorf("next %q", s.Next)
 	}
 

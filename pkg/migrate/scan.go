@@ -8,7 +8,6 @@ import (
 
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
-	"icepipe/pkg/plan"
 	"icepipe/pkg/rows"
 )
 
@@ -78,13 +77,12 @@ func (o ScanOptions) lake() (lake.ScanOptions, error) {
 
 // pinned makes a scan go on where a checkpoint stands: its snapshot wins over a branch that moved.
 func pinned(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Table) error {
-	if err := resumable(c); err != nil {
+	path := o.Checkpoint.Path()
+	if err := resumable(c, path, nil); err != nil {
 		return err
 	}
-	if !src.lake.Same(rows.Table{UUID: c.Source.UUID, Location: c.Source.Location}) {
-		return fmt.Errorf("its source is table %s (%s), and table %q is another one (%s); name the job's source, or reset the checkpoint to begin anew%s",
-			plan.FormatPath(c.Source.Identifier), tableKey(c.Source.UUID, c.Source.Location),
-			src.Name(), tableKey(uuidText(src.lake.Metadata().TableUUID()), src.lake.Location()), undoHint(c))
+	if err := otherSource(c, path, tableNow(src.lake, ""), nil); err != nil {
+		return err
 	}
 	start, err := rows.ParseCursor(c.Cursor)
 	if err != nil {
@@ -106,7 +104,7 @@ func pinned(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Table) 
 func pinSnapshot(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Table) error {
 	if c.Source.SnapshotID == "" {
 		if head := src.lake.CurrentSnapshot(); head != nil {
-			return fmt.Errorf("its source had no snapshot when the job began, and has snapshot %d now; reset the checkpoint to move its rows, none was moved yet", head.SnapshotID)
+			return fmt.Errorf("its source had no snapshot when the job began, and has snapshot %d now; %s to move its rows, none was moved yet", head.SnapshotID, deleteFile(o.Checkpoint.Path()))
 		}
 		return nil // as empty as it was
 	}
@@ -115,10 +113,10 @@ func pinSnapshot(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Ta
 		return fmt.Errorf("source snapshot %q: %w", c.Source.SnapshotID, err)
 	}
 	if o.Pin.Snapshot != nil && *o.Pin.Snapshot != id {
-		return fmt.Errorf("the job reads source snapshot %d, and %d was asked for; leave it out to resume, or reset the checkpoint to begin anew%s", id, *o.Pin.Snapshot, undoHint(c))
+		return fmt.Errorf("the job reads source snapshot %d, and %d was asked for; leave it out to resume, or %s to begin anew%s", id, *o.Pin.Snapshot, deleteFile(o.Checkpoint.Path()), undoHint(c, nil))
 	}
 	if src.lake.Metadata().SnapshotByID(id) == nil {
-		return fmt.Errorf("source snapshot %d, which the job reads, has expired; reset the checkpoint to begin anew with another snapshot%s", id, undoHint(c))
+		return fmt.Errorf("source snapshot %d, which the job reads, has expired; %s to begin anew with another snapshot%s", id, deleteFile(o.Checkpoint.Path()), undoHint(c, nil))
 	}
 	var schema int
 	if err := json.Unmarshal(c.Settings["source_schema_id"], &schema); err != nil {

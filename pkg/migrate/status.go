@@ -7,7 +7,6 @@ import (
 
 	"icepipe/pkg/ckpt"
 	"icepipe/pkg/plan"
-	"icepipe/pkg/rows"
 )
 
 // A Status says where a job stands.
@@ -23,7 +22,7 @@ type Status struct {
 	Cursor       string   `json:"cursor"`
 	LastSnapshot string   `json:"last_snapshot,omitempty"`
 	Pending      []string `json:"pending_files"`
-	Found        int64    `json:"snapshots_found"` // that carry the job's marks in the destination
+	Found        *int64   `json:"snapshots_found"` // that carry the job's marks in the destination; null: not looked at
 	Next         string   `json:"next"`            // what another run would do
 	Notes        []string `json:"notes"`
 }
@@ -47,10 +46,12 @@ func StatusOf(c *ckpt.Checkpoint, dst *Table) (Status, error) {
 		}
 	}
 	s.Next = next(c)
-	if dst == nil {
-		return s, nil
+	if dst != nil {
+		s.look(c, dst)
+	} else if c.State == ckpt.Running {
+		s.Next = "unknown: the destination could not be looked at"
 	}
-	return s, s.look(c, dst)
+	return s, nil
 }
 
 func next(c *ckpt.Checkpoint) string {
@@ -65,29 +66,36 @@ func next(c *ckpt.Checkpoint) string {
 	return "go on from cursor " + c.Cursor
 }
 
-// look counts the job's snapshots in the destination.
-func (s *Status) look(c *ckpt.Checkpoint, dst *Table) error {
-	if !dst.lake.Same(rows.Table{UUID: c.Destination.UUID, Location: c.Destination.Location}) {
-		s.Notes = append(s.Notes, fmt.Sprintf("table %q is not the job's destination any more: it was dropped and made anew", dst.Name()))
-		return nil
+// look counts the job's snapshots in the destination, and says what a run would refuse for them.
+func (s *Status) look(c *ckpt.Checkpoint, dst *Table) {
+	refuse := func(err error) {
+		if c.State != ckpt.Undone {
+			s.Next = "refuse: " + err.Error()
+		}
+	}
+	if err := remade(c, "", dst.lake); err != nil {
+		refuse(err)
+		return
 	}
 	history, err := dst.lake.History(c.Destination.Branch)
 	if err != nil {
-		return err
+		refuse(err)
+		return
 	}
 	if len(history.Snapshots) > 0 {
 		s.Destination.SnapshotID = snapshotText(&history.Snapshots[0].SnapshotID)
 	}
 	marks, err := history.MarksOf(c.Job)
 	if err != nil {
-		return err
+		refuse(err)
+		return
 	}
-	s.Found = int64(len(marks))
-	j := &job{note: c, branch: c.Destination.Branch}
+	n := int64(len(marks))
+	s.Found = &n
+	j := &job{note: c, dst: dst.lake, branch: c.Destination.Branch}
 	if err := j.kept(history); err != nil {
-		s.Next = "refuse: " + err.Error()
+		refuse(err)
 	}
-	return nil
 }
 
 // WriteText writes the status for people.
@@ -96,11 +104,18 @@ func (s Status) WriteText(w io.Writer) error {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(out, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	line("job", "%s (%s)", s.Job, s.State)
+	state, found := s.State, "unknown how many"
+	if state == ckpt.Running {
+		state = "not complete" // whether a process is at work nobody knows
+	}
+	if s.Found != nil {
+		found = grouped(*s.Found)
+	}
+	line("job", "%s (%s)", s.Job, state)
 	line("source", "%s at snapshot %s", plan.FormatPath(s.Source.Identifier), orNone(s.Source.SnapshotID))
 	line("destination", "%s, branch %s, at snapshot %s", plan.FormatPath(s.Destination.Identifier), s.Branch, orNone(s.Destination.SnapshotID))
-	line("snapshot before", "%s", orNone(s.Before))
-	line("rows moved", "%s in %s batches; %s snapshots of the job are in the destination", grouped(s.Rows), grouped(s.Batches), grouped(s.Found))
+	line("snapshot before", "%s", beforeText(s.Before))
+	line("rows moved", "%s in %s batches; %s snapshots of the job are in the destination", grouped(s.Rows), grouped(s.Batches), found)
 	line("cursor", "%s", s.Cursor)
 	for _, p := range s.Pending {
 		line("pending file", "%s", p)

@@ -116,7 +116,7 @@ type writer struct {
 func (w *writer) run(ctx context.Context) error {
 	if w.job.note.Plan != nil {
 		if err := w.samePlan(); err != nil {
-			return fmt.Errorf("checkpoint %q: %w%s", w.options.Checkpoint.Path(), err, undoHint(w.job.note))
+			return fmt.Errorf("checkpoint %q: %w%s", w.options.Checkpoint.Path(), err, undoHint(w.job.note, w.dst))
 		}
 	}
 	if err := w.job.save(); err != nil {

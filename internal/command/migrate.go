@@ -108,7 +108,7 @@ func (p *runCommand) preview(ctx context.Context, w *World, m *migrate.Migrator)
 		return err
 	}
 	if p.Explain && !p.DryRun && p.Output == "text" {
-		return v.Plan.Explain(w.Stdout)
+		return v.Explain(w.Stdout)
 	}
 	return writeResult(w, p.Output, v)
 }

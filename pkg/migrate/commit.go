@@ -27,7 +27,6 @@ type finished struct {
 type committer struct {
 	queue chan finished
 	done  chan struct{}
-	once  sync.Once
 	mu    sync.Mutex
 	err   error
 }
@@ -69,9 +68,9 @@ func (c *committer) submit(ctx context.Context, batch finished) error {
 	return ctx.Err()
 }
 
-// wait ends the committer and returns the first error of a commit.
+// wait ends the committer and returns the first error of a commit. It is called once.
 func (c *committer) wait() error {
-	c.once.Do(func() { close(c.queue) })
+	close(c.queue)
 	<-c.done
 	return c.failed()
 }

@@ -48,9 +48,6 @@ type VerifyOptions struct {
 	DestBranch string // "" for main
 }
 
-// Methods are the verification methods, the default first.
-var Methods = []string{"row_count"}
-
 // Verify compares a source, at one snapshot, with the whole of a destination, as it is now. Rows that
 // were in the destination before, and rows of others, count as differences.
 func Verify(ctx context.Context, src, dst *Table, o VerifyOptions) (Verification, error) {

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/apache/iceberg-go"
+
+	"icepipe/internal/crash"
 )
 
 // errAborted ends the work of a batch that was given up.
@@ -163,6 +165,7 @@ func (b *batch) create(part *partition) error {
 	if err != nil {
 		return fmt.Errorf("create %s: %w", b.location, err)
 	}
+	crash.Here("datafile.created")
 	b.filePart = part
 	if b.file, err = Create(out, b.plan.shape); err != nil {
 		return fmt.Errorf("write %s: %w", b.location, err)
@@ -195,6 +198,7 @@ func (b *batch) close(sortID int) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", b.location, err)
 	}
+	crash.Here("datafile.closed")
 	df, err := dataFile(b.plan.cfg, b.plan.shape, finished{
 		location: b.location, size: size, footer: footer, nans: f.nans, blind: f.blind, part: b.filePart, sortID: sortID,
 	})
@@ -220,5 +224,6 @@ func (b *batch) wait() ([]iceberg.DataFile, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
+	crash.Here("datafile.written")
 	return b.files, nil
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
+
+	"icepipe/internal/crash"
 )
 
 // ErrUnknownOutcome says that nobody can tell whether a commit landed.
@@ -50,8 +52,10 @@ func (t *Table) Append(ctx context.Context, c Commit) (Committed, error) {
 		}
 		a, failed := t.stage(ctx, c)
 		if failed == nil {
+			crash.Here("lake.staged")
 			sent = true
 			if failed = t.sendWithin(ctx, a.Requirements, a.Updates); failed == nil {
+				crash.Here("lake.sent")
 				return Committed{Snapshot: a.snapshot, Parent: idOf(base), Tries: try}, nil
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"icepipe/internal/crash"
 	"icepipe/pkg/plan"
 )
 
@@ -38,6 +39,7 @@ func (t *Table) Evolve(ctx context.Context, p *plan.Plan) ([]string, error) {
 		}
 		failed := t.evolveOnce(ctx, fields, e)
 		if failed == nil {
+			crash.Here("lake.schema-changed")
 			return made, nil
 		}
 		if err := t.persist(context.WithoutCancel(ctx), bound, t.Reload); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 
+	"icepipe/internal/crash"
 	"icepipe/internal/datafile"
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
@@ -99,6 +100,7 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 		if err := j.save(); err != nil {
 			return err
 		}
+		crash.Here("migrate.pending-noted")
 	}
 	landed, err := w.dst.Append(context.WithoutCancel(ctx), lake.Commit{Branch: w.options.Branch, Mark: mark, Properties: j.properties(), Files: files})
 	if err != nil {
@@ -109,7 +111,11 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 		totals.BytesWritten += f.FileSizeBytes()
 	}
 	j.landed(batch.to, totals, landed)
-	return j.save()
+	if err := j.save(); err != nil {
+		return err
+	}
+	crash.Here("migrate.landed-noted")
+	return nil
 }
 
 // notCommitted says of a batch whose commit failed for certain what becomes of its files.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 
+	"icepipe/internal/crash"
 	"icepipe/internal/datafile"
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
@@ -32,6 +33,7 @@ func (j *job) recover(ctx context.Context, first rows.Cursor) error {
 	if err := j.find(history); err != nil {
 		return err
 	}
+	crash.Here("migrate.marks-found")
 	if err := j.redo(ctx); err != nil {
 		return err
 	}
@@ -142,6 +144,7 @@ func (j *job) redo(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("pending batch %d: %w", p.Batch, j.notCommitted(err))
 		}
+		crash.Here("migrate.redone")
 		found = &landed
 	}
 	j.landed(mark.To, pendingTotals(p), *found)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/iceberg-go/table"
 
+	"icepipe/internal/crash"
 	"icepipe/internal/datafile"
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
@@ -122,11 +123,13 @@ func (w *writer) run(ctx context.Context) error {
 	if err := w.job.save(); err != nil {
 		return err
 	}
+	crash.Here("migrate.begun")
 	w.had = w.job.note.Totals.RowsMoved
 	arranged, err := w.arrange(ctx)
 	if err != nil {
 		return err
 	}
+	crash.Here("migrate.arranged")
 	w.warnings = append(w.warnings, w.plan.Warnings...)
 	rest, err := w.write(ctx, arranged)
 	if err != nil {
@@ -137,9 +140,11 @@ func (w *writer) run(ctx context.Context) error {
 	}
 	w.warnings = append(w.warnings, w.seal.Warnings...)
 	w.warnings = append(w.warnings, w.job.warnings...)
+	crash.Here("migrate.all-written")
 	if err := w.job.done(w.seal.Last, ckpt.Totals{RowsMoved: rest, RowsRejected: rest, BytesRead: w.seal.BytesRead}, w.warnings); err != nil {
 		return err
 	}
+	crash.Here("migrate.completed")
 	w.complete = true
 	w.observe()
 	return nil

@@ -1,0 +1,40 @@
+//go:build crash
+
+package crash
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// variable holds POINT or POINT:N, the N-th time that the point is passed.
+const variable = "ICEPIPE_CRASH"
+
+var passed [64]atomic.Int64 // by the place in Points
+
+// Here kills the process, as kill -9 does, when ICEPIPE_CRASH names the point and it is passed for the
+// N-th time. A name that is not in Points is a panic.
+func Here(point string) {
+	i := slices.Index(Points, point)
+	if i < 0 {
+		panic(fmt.Sprintf("crash point %q is not in the list", point))
+	}
+	name, at, _ := strings.Cut(os.Getenv(variable), ":")
+	if name != point {
+		return
+	}
+	n, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		n = 1
+	}
+	if passed[i].Add(1) != n {
+		return
+	}
+	syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {} // the signal may arrive a moment later
+}

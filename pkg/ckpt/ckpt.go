@@ -26,7 +26,7 @@ import (
 // Format and Version are the first members of every checkpoint file.
 const (
 	Format  = "icepipe-checkpoint"
-	Version = 1
+	Version = 2 // 2: places of REST catalogs
 )
 
 // States of a job.
@@ -93,6 +93,8 @@ type Place struct {
 	Kind      string `json:"kind,omitempty"`
 	Name      string `json:"name,omitempty"`
 	DBPath    string `json:"db_path,omitempty"`
+	URI       string `json:"uri,omitempty"`
+	Prefix    string `json:"prefix,omitempty"`
 	Warehouse string `json:"warehouse,omitempty"`
 }
 

@@ -108,7 +108,7 @@ func TestFileIsReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(string(text), "{\n  \"format\": \"icepipe-checkpoint\",\n  \"version\": 1,\n") {
+	if !strings.HasPrefix(string(text), "{\n  \"format\": \"icepipe-checkpoint\",\n  \"version\": 2,\n") {
 		t.Errorf("the file starts with %.80q", text)
 	}
 	for _, want := range []string{
@@ -158,6 +158,18 @@ func edit(t *testing.T, old, new string) string {
 	return strings.Replace(string(text), old, new, 1)
 }
 
+// TestOlderVersion: what an older program wrote is read.
+func TestOlderVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "job.json")
+	if err := os.WriteFile(path, []byte(edit(t, `"version": 2`, `"version": 1`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(path).Load()
+	if err != nil || c.Job != sample(t).Job {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
@@ -173,10 +185,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"null", "null", ErrForeign, "another file"},
 		{"other format", `{"format": "tar"}`, ErrForeign, `"tar"`},
 		{"format not text", `{"format": 1}`, ErrForeign, "format is 1"},
-		{"later version", edit(t, `"version": 1`, `"version": 2`), ErrVersion, "unknown version 2"},
+		{"later version", edit(t, `"version": 2`, `"version": 3`), ErrVersion, "unknown version 3"},
 		{"later version with other members", `{"format": "icepipe-checkpoint", "version": 9, "x": 1}`, ErrVersion, "unknown version 9"},
-		{"version 0", edit(t, `"version": 1`, `"version": 0`), ErrCorrupt, "version"},
-		{"no version", edit(t, `"version": 1,`, ``), ErrCorrupt, "version"},
+		{"version 0", edit(t, `"version": 2`, `"version": 0`), ErrCorrupt, "version"},
+		{"no version", edit(t, `"version": 2,`, ``), ErrCorrupt, "version"},
 		{"unknown member", edit(t, `"state"`, `"mood": "good", "state"`), ErrCorrupt, "mood"},
 		{"wrong type", edit(t, `"batches": 7`, `"batches": "7"`), ErrCorrupt, "batches"},
 		{"something behind", edit(t, "{", "{") + "{}", ErrCorrupt, "invalid character"},

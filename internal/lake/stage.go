@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -29,22 +28,9 @@ func (t *Table) stage(ctx context.Context, c Commit) (attempt, error) {
 	}
 	properties := iceberg.Properties(c.Mark.Properties())
 	maps.Copy(properties, c.Properties)
-	// Java merges manifests unless told otherwise, the library only when told to. The property is set
-	// in the transaction alone: its update is left out of what goes to the catalog.
-	const merge = "commit.manifest-merge.enabled"
-	_, set := t.Properties()[merge]
-	if !set {
-		if err := tx.SetProperties(iceberg.Properties{merge: "true"}); err != nil {
-			return attempt{}, err
-		}
-	}
-	if t.Metadata().Version() >= 3 {
-		// AddDataFiles wants row IDs that only the catalog's commit can give out.
-		err = tx.NewRowDelta(properties).AddRows(c.Files...).Commit(ctx)
-	} else {
-		err = tx.AddDataFiles(ctx, c.Files, properties, table.WithoutAutoNameMapping(), table.WithoutDuplicateCheck())
-	}
-	if err != nil {
+	// A row delta of rows alone is an append. Unlike AddDataFiles it leaves row IDs to the commit, as the
+	// spec wants it (First Row ID Inheritance), and never merges manifests: mendList does.
+	if err := tx.NewRowDelta(properties).AddRows(c.Files...).Commit(ctx); err != nil {
 		return attempt{}, err
 	}
 	staged, err := tx.StagedTable()
@@ -55,15 +41,12 @@ func (t *Table) stage(ctx context.Context, c Commit) (attempt, error) {
 	if snapshot == nil {
 		return attempt{}, fmt.Errorf("no snapshot was staged on branch %q", c.Branch)
 	}
-	if err := t.mendBounds(ctx, snapshot); err != nil {
+	if err := t.mendList(ctx, snapshot); err != nil {
 		return attempt{}, err
 	}
 	commit, err := tx.TableCommit()
 	if err != nil {
 		return attempt{}, err
-	}
-	if !set {
-		commit.Updates = slices.DeleteFunc(commit.Updates, func(u table.Update) bool { return u.Action() == table.UpdateSetProperties })
 	}
 	return attempt{TableCommit: commit, snapshot: snapshot.SnapshotID}, nil
 }

@@ -1,0 +1,161 @@
+package lake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+	iceio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/table"
+	"github.com/twmb/avro"
+	"github.com/twmb/avro/ocf"
+)
+
+// A manifestList is a manifest list as Avro has it, so that nothing of it is lost when it is written
+// again, and as the library reads it, entry by entry.
+type manifestList struct {
+	schema    *avro.Schema
+	metadata  map[string][]byte
+	entries   []map[string]any
+	manifests []iceberg.ManifestFile
+	changed   bool
+}
+
+// mendList merges manifests of a staged snapshot, and gives its manifest list the bounds that the
+// library leaves out. The list is written again in its place: nobody knows of it before the commit.
+func (t *Table) mendList(ctx context.Context, snapshot *table.Snapshot) error {
+	io, err := t.FS(ctx)
+	if err != nil {
+		return err
+	}
+	fs, ok := io.(iceio.WriteFileIO)
+	if !ok {
+		return fmt.Errorf("the file system of table %q cannot be written to", t.Name())
+	}
+	text, err := read(fs, snapshot.ManifestList)
+	if err != nil {
+		return err
+	}
+	list, err := readList(text)
+	if err == nil {
+		err = t.merge(ctx, fs, snapshot, list)
+	}
+	if err == nil {
+		err = t.textFields().mend(fs, snapshot.SnapshotID, list)
+	}
+	if err == nil && list.changed {
+		err = list.write(fs, snapshot.ManifestList)
+	}
+	if err != nil {
+		return fmt.Errorf("manifest list %q: %w", snapshot.ManifestList, err)
+	}
+	return nil
+}
+
+func readList(text []byte) (*manifestList, error) {
+	manifests, err := iceberg.ReadManifestList(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	reader, err := ocf.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	list := &manifestList{schema: reader.Schema(), metadata: reader.Metadata(), manifests: manifests}
+	for {
+		var entry map[string]any
+		err := reader.Decode(&entry)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		list.entries = append(list.entries, entry)
+	}
+	if len(list.entries) != len(manifests) {
+		return nil, fmt.Errorf("it has %d entries and %d manifests", len(list.entries), len(manifests))
+	}
+	return list, nil
+}
+
+// replace puts one manifest, at the end, in the place of others. In a list of format version 3 it gets
+// the row ID after those of the snapshot's own rows: none of its files takes one from it, so that the
+// next snapshot may begin there.
+func (l *manifestList) replace(old []iceberg.ManifestFile, merged iceberg.ManifestFile, snapshot *table.Snapshot, version int) error {
+	row := int64(0)
+	if version >= 3 {
+		if snapshot.FirstRowID == nil || snapshot.AddedRows == nil {
+			return errors.New("the snapshot has no row IDs")
+		}
+		row = *snapshot.FirstRowID + *snapshot.AddedRows
+	}
+	var text bytes.Buffer
+	if err := iceberg.WriteManifestList(version, &text, snapshot.SnapshotID, snapshot.ParentSnapshotID, &snapshot.SequenceNumber, row, []iceberg.ManifestFile{merged}); err != nil {
+		return err
+	}
+	added, err := readList(text.Bytes())
+	if err != nil {
+		return err
+	}
+	gone := map[string]bool{}
+	for _, m := range old {
+		gone[m.FilePath()] = true
+	}
+	kept := manifestList{schema: l.schema, metadata: l.metadata, changed: true}
+	for i, m := range l.manifests {
+		if !gone[m.FilePath()] {
+			kept.manifests, kept.entries = append(kept.manifests, m), append(kept.entries, l.entries[i])
+		}
+	}
+	kept.manifests, kept.entries = append(kept.manifests, added.manifests...), append(kept.entries, added.entries...)
+	*l = kept
+	return nil
+}
+
+// write puts the list in the place of the file at path.
+func (l *manifestList) write(fs iceio.WriteFileIO, path string) error {
+	metadata := map[string][]byte{}
+	for k, v := range l.metadata {
+		if !strings.HasPrefix(k, "avro.") {
+			metadata[k] = v
+		}
+	}
+	var out bytes.Buffer
+	w, err := ocf.NewWriter(&out, l.schema, ocf.WithSchema(string(l.metadata["avro.schema"])), ocf.WithMetadata(metadata), ocf.WithCodec(ocf.DeflateCodec(-1)))
+	if err != nil {
+		return err
+	}
+	for _, entry := range l.entries {
+		if err := w.Encode(entry); err != nil {
+			return err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return write(fs, path, out.Bytes())
+}
+
+func read(fs iceio.IO, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(f)
+	return text, errors.Join(err, f.Close())
+}
+
+func write(fs iceio.WriteFileIO, path string, text []byte) error {
+	f, err := fs.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}

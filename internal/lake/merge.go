@@ -1,0 +1,186 @@
+package lake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+	iceio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+)
+
+// mergeMost bounds the manifests that one commit merges, so that no commit takes long on a table that
+// nobody ever merged: each later one goes on with it.
+const mergeMost = 1000
+
+// A mergeRule says which manifests a commit merges: Java's default, or what the table's owner set.
+type mergeRule struct {
+	count int   // with fewer manifests the newest ones stay as they are
+	size  int64 // of a merged manifest, in bytes
+}
+
+// mergeRule returns the table's rule; nil where its owner wants no merging.
+func (t *Table) mergeRule() *mergeRule {
+	props := t.Properties()
+	// Java's parseBoolean: anything but "true" is false.
+	if enabled, set := props[table.ManifestMergeEnabledKey]; set && !strings.EqualFold(enabled, "true") {
+		return nil
+	}
+	return &mergeRule{
+		count: props.GetInt(table.ManifestMinMergeCountKey, table.ManifestMinMergeCountDefault),
+		size:  int64(props.GetInt(table.ManifestTargetSizeBytesKey, table.ManifestTargetSizeBytesDefault)),
+	}
+}
+
+// bin returns the manifests to merge into one, as they stand in the list of a snapshot; none where all
+// may stay. Manifests of one partition spec are packed from the oldest on until the target size is
+// reached. The bin that the snapshot's own manifest falls into waits until it has as many as the rule
+// says. All this is Java's rule, but for three things: one bin a commit, at most mergeMost manifests,
+// and the snapshot's own manifest is never merged, so that its rows get their IDs as in any append.
+func (r mergeRule) bin(manifests []iceberg.ManifestFile, snapshot int64, mergeable func(spec int) bool) []iceberg.ManifestFile {
+	open := map[int32][]iceberg.ManifestFile{} // by spec
+	size := map[int32]int64{}
+	ready := func(bin []iceberg.ManifestFile) []iceberg.ManifestFile {
+		older := slices.DeleteFunc(slices.Clone(bin), func(m iceberg.ManifestFile) bool { return m.SnapshotID() == snapshot })
+		if len(older) < 2 || len(older) < len(bin) && len(bin) < r.count {
+			return nil
+		}
+		slices.Reverse(older)
+		return older
+	}
+	for _, m := range slices.Backward(manifests) {
+		spec := m.PartitionSpecID()
+		if m.ManifestContent() != iceberg.ManifestContentData || !mergeable(int(spec)) {
+			continue
+		}
+		if len(open[spec]) > 0 && (size[spec]+m.Length() > r.size || len(open[spec]) == mergeMost) {
+			if bin := ready(open[spec]); bin != nil {
+				return bin
+			}
+			open[spec], size[spec] = nil, 0
+		}
+		open[spec] = append(open[spec], m)
+		size[spec] += m.Length()
+	}
+	for _, spec := range slices.Sorted(maps.Keys(open)) {
+		if bin := ready(open[spec]); bin != nil {
+			return bin
+		}
+	}
+	return nil
+}
+
+// mergeable tells whether manifests of a partition spec can be written anew without loss: a value of a
+// column that the schema no longer has cannot.
+func (t *Table) mergeable(spec int) bool {
+	s := t.Metadata().PartitionSpecByID(spec)
+	if s == nil {
+		return false
+	}
+	for _, f := range s.Fields() {
+		if _, void := f.Transform.(iceberg.VoidTransform); void {
+			continue
+		}
+		for _, id := range f.SourceIDs {
+			if _, ok := t.Schema().FindTypeByID(id); !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// merge merges manifests of a staged snapshot where the table's rule says so, and puts the merged one
+// at the end of the list. Its entries are those of the manifests that it stands for, with the sequence
+// numbers and row IDs that they had from these (spec: Sequence Number Inheritance, First Row ID
+// Inheritance). Merged manifests are written, and none is removed.
+func (t *Table) merge(ctx context.Context, fs iceio.WriteFileIO, snapshot *table.Snapshot, list *manifestList) error {
+	rule := t.mergeRule()
+	if rule == nil {
+		return nil
+	}
+	bin := rule.bin(list.manifests, snapshot.SnapshotID, t.mergeable)
+	if len(bin) == 0 {
+		return nil
+	}
+	merged, err := t.mergedManifest(ctx, fs, snapshot, bin)
+	if err != nil {
+		return fmt.Errorf("merge %d manifests (the table's %s=false would leave them as they are): %w", len(bin), table.ManifestMergeEnabledKey, err)
+	}
+	return list.replace(bin, merged, snapshot, t.Metadata().Version())
+}
+
+// mergedManifest writes one manifest with the live entries of others.
+func (t *Table) mergedManifest(ctx context.Context, fs iceio.WriteFileIO, snapshot *table.Snapshot, bin []iceberg.ManifestFile) (iceberg.ManifestFile, error) {
+	var text bytes.Buffer
+	spec := t.Metadata().PartitionSpecByID(int(bin[0].PartitionSpecID()))
+	w, err := iceberg.NewManifestWriter(t.Metadata().Version(), &text, *spec, t.Schema(), snapshot.SnapshotID)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range bin {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := copyLive(w, fs, m); err != nil {
+			return nil, fmt.Errorf("manifest %q: %w", m.FilePath(), err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	provider, err := t.LocationProvider()
+	if err != nil {
+		return nil, err
+	}
+	path := provider.NewMetadataLocation(uuid.NewString() + "-m0.avro")
+	if err := write(fs, path, text.Bytes()); err != nil {
+		return nil, err
+	}
+	return w.ToManifestFile(path, int64(text.Len()))
+}
+
+// copyLive writes the live entries of a manifest, as existing ones, and holds their number against what
+// the list says.
+func copyLive(w *iceberg.ManifestWriter, fs iceio.IO, m iceberg.ManifestFile) error {
+	text, err := read(fs, m.FilePath())
+	if err != nil {
+		return err
+	}
+	r, err := iceberg.NewManifestReader(m, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	files, rows := int32(0), int64(0)
+	for {
+		entry, err := r.ReadEntry()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if entry.Status() == iceberg.EntryStatusDELETED {
+			continue
+		}
+		files, rows = files+1, rows+entry.DataFile().Count()
+		if err := w.Existing(entry); err != nil {
+			return err
+		}
+	}
+	if m.AddedDataFiles() < 0 || m.ExistingDataFiles() < 0 || m.AddedRows() < 0 || m.ExistingRows() < 0 {
+		return nil // a v1 list need not say
+	}
+	if said, saidRows := m.AddedDataFiles()+m.ExistingDataFiles(), m.AddedRows()+m.ExistingRows(); said != files || saidRows != rows {
+		return fmt.Errorf("it has %d live files of %d rows, but the manifest list says %d of %d", files, rows, said, saidRows)
+	}
+	return nil
+}

@@ -163,6 +163,8 @@ func (f reconcileFlags) save(p *plan.Plan) error {
 // commitFlags say how rows are committed.
 type commitFlags struct {
 	Checkpoint string `placeholder:"FILE" help:"Keep the job's progress in FILE, so that a run that died can be resumed."`
+	NewJob     bool   `help:"Begin a job although the destination holds batches of one with the same settings, or of iceberg-ops."`
+	Accept     bool   `name:"accept-expired-history" help:"Resume although snapshots of the job have expired in the destination: say that nothing was rolled back."`
 	Jobs       *int64 `placeholder:"N" help:"Columns encoded at the same time (default: one more than there are processors)."`
 	Quiet      bool   `short:"q" help:"No progress on stderr."`
 	Output     string `enum:"text,json" default:"text" help:"Form of the result on stdout: text or json."`
@@ -173,6 +175,10 @@ func (f commitFlags) store() *ckpt.Store {
 		return nil
 	}
 	return ckpt.Open(f.Checkpoint)
+}
+
+func (f commitFlags) writeOptions(branch string, jobs int64) migrate.WriteOptions {
+	return migrate.WriteOptions{Branch: branch, Checkpoint: f.store(), Jobs: int(jobs), NewJob: f.NewJob, AcceptExpiredHistory: f.Accept}
 }
 
 func usagef(format string, args ...any) error {

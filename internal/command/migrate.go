@@ -57,8 +57,7 @@ func (p *runCommand) Run(ctx context.Context, w *World) error {
 	}
 	show := newProgress(w, p.Quiet)
 	defer show.end()
-	m.Write.Observe = show.observe
-	m.Begin = show.hints
+	show.watch(&m.Write)
 	receipt, err := m.Run(ctx)
 	show.end()
 	if err == nil {
@@ -95,7 +94,7 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Write = migrate.WriteOptions{Branch: p.DstBranch, Checkpoint: p.store(), Jobs: int(jobs)}
+	m.Write = p.writeOptions(p.DstBranch, jobs)
 	return m, nil
 }
 

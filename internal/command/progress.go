@@ -8,7 +8,6 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"icepipe/pkg/migrate"
-	"icepipe/pkg/rows"
 )
 
 // logEvery is how often a line of progress is written where stderr is not a terminal.
@@ -28,14 +27,24 @@ func newProgress(w *World, quiet bool) *progress {
 	return &progress{w: w, quiet: quiet, begin: now, last: now}
 }
 
+// watch shows the run that o is for.
+func (p *progress) watch(o *migrate.WriteOptions) {
+	o.Observe, o.Begin, o.Waiting = p.observe, p.hints, p.waiting
+}
+
 // hints writes the advice on a run to come.
-func (p *progress) hints(h rows.Header) {
+func (p *progress) hints(texts []string) {
 	if p.quiet {
 		return
 	}
-	for _, text := range migrate.Hints(h) {
+	for _, text := range texts {
 		fmt.Fprintf(p.w.Stderr, "Hint: %s\n", text)
 	}
+}
+
+// waiting says why an interrupted program does not end at once.
+func (p *progress) waiting() {
+	fmt.Fprintln(p.w.Stderr, "Interrupted: the commit in flight is brought to its end first; interrupt again to kill")
 }
 
 func (p *progress) observe(e migrate.Event) {

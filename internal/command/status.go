@@ -42,7 +42,7 @@ func (p *statusCommand) Run(ctx context.Context, w *World) error {
 			defer done()
 		}
 	}
-	status, failed := migrate.StatusOf(c, dst)
+	status, failed := migrate.StatusOf(ctx, c, dst)
 	if failed != nil {
 		return fmt.Errorf("checkpoint %q: %w", p.Checkpoint, failed)
 	}

@@ -20,6 +20,7 @@ type writeProgram struct {
 	reconcileFlags       `embed:""`
 	BatchRows            string `placeholder:"N" help:"With --unsealed-ok: rows of one commit (default 50000)."`
 	UnsealedOK           bool   `name:"unsealed-ok" help:"Take a plain Arrow stream of another program. It has no places: no checkpoint is kept, and a run that dies leaves the batches that it committed."`
+	Again                bool   `help:"Write a saved stream once more although the table holds batches of it."`
 	commitFlags          `embed:""`
 }
 
@@ -68,8 +69,10 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	}
 	show := newProgress(w, p.Quiet)
 	defer show.end()
-	show.hints(in.Header)
-	receipt, err := migrate.Write(ctx, in, dst, migrate.WriteOptions{Branch: p.Branch, Checkpoint: p.store(), Jobs: int(jobs), Observe: show.observe})
+	o := p.writeOptions(p.Branch, jobs)
+	o.Again = p.Again
+	show.watch(&o)
+	receipt, err := migrate.Write(ctx, in, dst, o)
 	show.end()
 	return p.result(w, receipt, err)
 }

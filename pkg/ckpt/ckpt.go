@@ -36,6 +36,9 @@ const (
 	Undone   = "undone"   // what the job wrote was taken back; terminal
 )
 
+// UnknownSnapshot stands for DestSnapshotBefore where nobody knows it any more.
+const UnknownSnapshot = "unknown"
+
 var (
 	// ErrCorrupt says that a file is not a whole checkpoint.
 	ErrCorrupt = errors.New("corrupt")
@@ -66,7 +69,7 @@ type Checkpoint struct {
 	SchemaChanges  []string        `json:"schema_changes,omitempty"`
 
 	// DestSnapshotBefore is the destination's snapshot before the job wrote anything: null where
-	// it had none.
+	// it had none, UnknownSnapshot where its job was recovered from marks the first of which expired.
 	DestSnapshotBefore *string `json:"dest_snapshot_before"`
 
 	Cursor       string   `json:"cursor"`  // where rows are missing from

@@ -102,6 +102,7 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 		}
 		crash.Here("migrate.pending-noted")
 	}
+	defer w.waiting(ctx)()
 	landed, err := w.dst.Append(context.WithoutCancel(ctx), lake.Commit{Branch: w.options.Branch, Mark: mark, Properties: j.properties(), Files: files})
 	if err != nil {
 		return j.notCommitted(err)
@@ -116,6 +117,23 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 	}
 	crash.Here("migrate.landed-noted")
 	return nil
+}
+
+// waiting tells the user who interrupts a commit that it is waited for. What it returns ends that.
+func (w *writer) waiting(ctx context.Context) (end func()) {
+	if w.options.Waiting == nil {
+		return func() {}
+	}
+	told := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(told)
+		w.options.Waiting()
+	})
+	return func() {
+		if !stop() {
+			<-told
+		}
+	}
 }
 
 // notCommitted says of a batch whose commit failed for certain what becomes of its files.

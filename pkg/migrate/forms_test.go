@@ -25,6 +25,10 @@ type job struct {
 	checkpoint string // path, "" for none
 	branch     string
 	observe    func(migrate.Event)
+	begin      func([]string)
+	newJob     bool
+	again      bool
+	expired    bool // --accept-expired-history
 	shortcut   bool                          // scan with the checkpoint, in three programs
 	spoil      func(rows.Stream) rows.Stream // the stream that the writer reads, in three programs
 	corrupt    func(stream []byte) []byte    // the bytes of it
@@ -36,7 +40,7 @@ func newJob(from, to *store, batchRows int64) *job {
 }
 
 func (j *job) write() migrate.WriteOptions {
-	o := migrate.WriteOptions{Branch: j.branch, Observe: j.observe, Jobs: 1}
+	o := migrate.WriteOptions{Branch: j.branch, Observe: j.observe, Begin: j.begin, Jobs: 1, NewJob: j.newJob, Again: j.again, AcceptExpiredHistory: j.expired}
 	if j.checkpoint != "" {
 		o.Checkpoint = ckpt.Open(j.checkpoint)
 	}

@@ -24,7 +24,9 @@ type job struct {
 	stream   string
 	settings string      // digest
 	start    rows.Cursor // where rows are missing from
-	noted    int64       // source rows that the checkpoint knew of when it was loaded
+	before   int64       // source rows that the checkpoint knew of when it was loaded
+	loaded   bool        // the checkpoint was there
+	expired  bool        // batches that the history does not show count as expired
 	resumed  bool
 	warnings []string
 
@@ -38,12 +40,13 @@ type job struct {
 
 // openJob begins a job or goes on with the one that the checkpoint records: it holds the settings
 // against those of the stream, and settles what the checkpoint does not know of the destination.
-func openJob(ctx context.Context, h rows.Header, dst *lake.Table, branch string, store *ckpt.Store) (*job, error) {
-	now, err := settings(h, dst, branch)
+func openJob(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOptions) (*job, error) {
+	now, err := settings(h, dst, o.Branch)
 	if err != nil {
 		return nil, err
 	}
-	j := &job{store: store, dst: dst, branch: branch, stream: h.Stream, settings: now.Digest(), start: h.First}
+	store := o.Checkpoint
+	j := &job{store: store, dst: dst, branch: o.Branch, stream: h.Stream, settings: now.Digest(), start: h.First, expired: o.AcceptExpiredHistory}
 	if store != nil {
 		if j.note, err = store.Load(); err != nil {
 			return nil, err
@@ -55,8 +58,12 @@ func openJob(ctx context.Context, h rows.Header, dst *lake.Table, branch string,
 		}
 	}
 	if j.note == nil {
+		if err := first(h, now, dst, o); err != nil {
+			return nil, err
+		}
 		return j, j.begin(h, now)
 	}
+	j.loaded = true
 	wrap := func(err error) error { return fmt.Errorf("checkpoint %q: %w", store.Path(), err) }
 	if err := j.same(h, now); err != nil {
 		return nil, wrap(err)
@@ -82,6 +89,12 @@ func (j *job) same(h rows.Header, now ckpt.Settings) error {
 	return unchanged(c, path, now, j.dst)
 }
 
+// noted reports whether the job was begun by a former run.
+func (j *job) noted() bool { return j.loaded }
+
+// fileName names a new data file, so that it can be told from those of others.
+func (j *job) fileName() string { return j.dst.FileName(j.note.Job) }
+
 // path is that of the checkpoint, "" where there is none.
 func (j *job) path() string {
 	if j.store == nil {
@@ -93,25 +106,27 @@ func (j *job) path() string {
 // checkResume refuses what openJob would refuse by the checkpoint and the destination's history alone,
 // and returns the checkpoint of the job to go on with, nil where there is none. It writes nothing.
 func checkResume(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOptions) (*ckpt.Checkpoint, error) {
-	if o.Checkpoint == nil {
-		return nil, nil
-	}
 	now, err := settings(h, dst, o.Branch)
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.Checkpoint.Load()
-	if err != nil || c == nil {
-		return nil, err
+	var c *ckpt.Checkpoint
+	if o.Checkpoint != nil {
+		if c, err = o.Checkpoint.Load(); err != nil {
+			return nil, err
+		}
+	}
+	if c == nil {
+		return nil, first(h, now, dst, o)
 	}
 	if err := dst.Reload(ctx); err != nil { // after Load: see openJob
 		return nil, err
 	}
-	j := &job{store: o.Checkpoint, note: c, dst: dst, branch: o.Branch}
+	j := &job{store: o.Checkpoint, note: c, dst: dst, branch: o.Branch, expired: o.AcceptExpiredHistory}
 	if err = j.same(h, now); err == nil {
 		var history lake.History
 		if history, err = dst.History(o.Branch); err == nil {
-			err = j.kept(history)
+			err = j.kept(ctx, history)
 		}
 	}
 	if err != nil {
@@ -137,9 +152,6 @@ func (j *job) begin(h rows.Header, now ckpt.Settings) error {
 	head, err := j.dst.Branch(j.branch)
 	if err != nil {
 		return err
-	}
-	if (h.First != rows.Cursor{}) {
-		return fmt.Errorf("the stream starts at cursor %s, and without a checkpoint of that job the rows before it would be missing", h.First)
 	}
 	j.note = &ckpt.Checkpoint{
 		Job: uuid.NewString(), State: ckpt.Running, Created: time.Now().UTC(), Settings: now,

@@ -21,7 +21,6 @@ type Migrator struct {
 	Reconcile    plan.Options
 	Plan         *plan.Plan // made before; in place of Reconcile
 	Write        WriteOptions
-	Begin        func(rows.Header) // called when all checks are made, before the first row; may be nil
 }
 
 // Run migrates, or goes on with the job that the checkpoint records. The receipt says what was done
@@ -40,15 +39,15 @@ func (m *Migrator) Run(ctx context.Context) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	if m.Begin != nil {
-		m.Begin(out.Header)
-	}
 	return Write(ctx, out, m.Dest, m.Write)
 }
 
-// destined refuses a checkpoint whose job is over or has another destination, before a scan that knows no
-// destination says what it may hold.
+// destined refuses a branch that is to be named, and a checkpoint whose job is over or has another
+// destination, before a scan that knows no destination says what it may hold.
 func (m *Migrator) destined() error {
+	if err := audited(m.Dest.lake, m.Write.Branch); err != nil {
+		return err
+	}
 	store := m.Write.Checkpoint
 	if store == nil {
 		return nil
@@ -196,13 +195,8 @@ func commits(n, batch int64) int64 { return (n + batch - 1) / max(1, batch) }
 // manyCommits is how many commits to come are worth a hint.
 const manyCommits = 100
 
-// Hints is advice on a run to come: many small commits make the destination's metadata large, since
-// each one writes the whole of it anew (case 80).
-func Hints(h rows.Header) []string {
-	return hints(h.Expected, h.BatchRows, h.First != rows.Cursor{})
-}
-
-// hints are those of Hints; a resumed job keeps its batch size.
+// hints is advice on a run to come: many small commits make the destination's metadata large, since each
+// one writes the whole of it anew (case 80). A resumed job keeps its batch size.
 func hints(e rows.Expected, batch int64, resumed bool) []string {
 	n := commits(e.Rows, batch)
 	if n < manyCommits {

@@ -21,13 +21,13 @@ func (j *job) recover(ctx context.Context, first rows.Cursor) error {
 	if j.start, err = rows.ParseCursor(j.note.Cursor); err != nil {
 		return err
 	}
-	j.noted = j.note.Totals.RowsMoved
+	j.before = j.note.Totals.RowsMoved
 	j.resumed = j.note.Batches > 0 || j.note.Pending != nil
 	history, err := j.dst.History(j.branch)
 	if err != nil {
 		return err
 	}
-	if err := j.kept(history); err != nil {
+	if err := j.kept(ctx, history); err != nil {
 		return err
 	}
 	if err := j.find(history); err != nil {
@@ -39,26 +39,6 @@ func (j *job) recover(ctx context.Context, first rows.Cursor) error {
 	}
 	if first.Compare(j.start) > 0 {
 		return fmt.Errorf("the stream starts at cursor %s, and rows are missing from %s on; scan again with this checkpoint", first, j.start)
-	}
-	return nil
-}
-
-// find notes the batches that the destination's history holds and the checkpoint does not.
-func (j *job) find(history lake.History) error {
-	marks, err := history.MarksOf(j.note.Job)
-	if err != nil {
-		return err
-	}
-	for _, m := range marks {
-		if m.To.Compare(j.start) <= 0 {
-			continue
-		}
-		if m.From.Compare(j.start) != 0 {
-			return fmt.Errorf("the destination holds rows %s to %s of the job in snapshot %d, but none from %s on: snapshots between expired or were taken out; %s and %s to begin anew",
-				m.From, m.To, m.Snapshot, j.start, rollBack(j.note), deleteFile(j.path()))
-		}
-		j.resumed = true
-		j.landed(m.To, j.totalsOf(m, history), lake.Committed{Snapshot: m.Snapshot, Parent: m.Parent})
 	}
 	return nil
 }
@@ -92,22 +72,6 @@ func pendingTotals(p *ckpt.Pending) ckpt.Totals {
 	return t
 }
 
-// kept refuses when a snapshot that the job made is not in the destination's history any more: the
-// rows of that batch would be skipped. A snapshot that expired behind an unbroken history is fine.
-func (j *job) kept(history lake.History) error {
-	if j.note.LastSnapshot == "" {
-		return nil
-	}
-	id, err := strconv.ParseInt(j.note.LastSnapshot, 10, 64)
-	if err != nil {
-		return fmt.Errorf("last snapshot %q: %w", j.note.LastSnapshot, err)
-	}
-	if history.ReachesTo(&id) {
-		return nil
-	}
-	return fmt.Errorf("the history of branch %q of the destination no longer holds snapshot %d of the job: it was rolled back, or its snapshots expired; %s to begin anew%s", j.branch, id, deleteFile(j.path()), undoHint(j.note, j.dst))
-}
-
 // redo commits the pending batch when it is not in the destination: the very same files, after a look
 // at each of them. A batch whose files are gone is written again from the source.
 func (j *job) redo(ctx context.Context) error {
@@ -122,6 +86,10 @@ func (j *job) redo(ctx context.Context) error {
 	if mark.To.Compare(j.start) <= 0 {
 		j.note.Pending = nil
 		return nil
+	}
+	if mark.From.Compare(j.start) != 0 {
+		return fmt.Errorf("pending batch %d holds rows %s to %s, and rows are missing from %s on: the checkpoint and the destination do not belong together; %s and %s to begin anew",
+			p.Batch, mark.From, mark.To, j.start, rollBack(j.note), deleteFile(j.path()))
 	}
 	commit := lake.Commit{Branch: j.branch, Mark: mark, Properties: j.properties()}
 	if commit.Files, err = j.decode(p); err != nil {

@@ -112,7 +112,7 @@ func TestRefusedResume(t *testing.T) {
 			j.from.create(t, "other", people())
 			j.src = "other"
 		}, `table "ns.other" is another one`, `table "ns.other" is another one`},
-		{"destination rolled back", func(t *testing.T, j *job) { j.to.rollBack(t, "dst") }, "rolled back, or its snapshots expired", "(0 batches of the job are in the destination's present history)"},
+		{"destination rolled back", func(t *testing.T, j *job) { j.to.rollBack(t, "dst") }, "the destination was rolled back: the history of its branch \"main\" no longer holds snapshot", "(0 batches of the job are in the destination's present history)"},
 		{"destination made anew", func(t *testing.T, j *job) {
 			must(t, j.to.DropTable(t.Context(), table.Identifier{"ns", "dst"}))
 			j.to.create(t, "dst", people())
@@ -156,7 +156,7 @@ func TestUndoHint(t *testing.T) {
 	j.scan.BatchRows = 6
 	j.refused(t, one, "2 batches, and perhaps a pending one, are in the destination: empty it (dest_snapshot_before is none: the table had no snapshot) first")
 	var text bytes.Buffer
-	s, err := migrate.StatusOf(j.note(t), j.to.open(t, "dst"))
+	s, err := migrate.StatusOf(t.Context(), j.note(t), j.to.open(t, "dst"))
 	must(t, err)
 	must(t, s.WriteText(&text))
 	if !strings.Contains(text.String(), "none: the table had no snapshot") {

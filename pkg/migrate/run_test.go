@@ -150,17 +150,44 @@ func TestDryRunOfAResume(t *testing.T) {
 	equal(t, "batches noted", j.note(t).Batches, 1)
 }
 
-// Many small commits to come are a hint with the number and what auto would make of it (case 80).
+// Many small commits to come are a hint with the number and what auto would make of it (case 80). A job
+// that goes on, at its very start too, keeps its batch size.
 func TestHints(t *testing.T) {
-	hints := migrate.Hints(rows.Header{BatchRows: 1000, Expected: rows.Expected{Rows: 300_000, Bytes: 1 << 20}})
-	if len(hints) != 1 || !strings.Contains(hints[0], "300 commits of 1,000 rows") || !strings.Contains(hints[0], "auto would make 1 of 300,000 rows") {
+	from, to := newStore(t), newStore(t)
+	from.create(t, "src", people())
+	from.insert(t, "src", ids(0, 120)...)
+	to.create(t, "dst", people(), noRetries())
+	j := newJob(from, to, 1)
+	j.checkpoint = checkpointPath(t)
+	var hints []string
+	j.begin = func(texts []string) { hints = texts }
+	to.commit = failAt(0, false, to)
+	_, err := j.one(t.Context(), t)
+	wantError(t, err, errLost.Error())
+	if len(hints) != 1 || !strings.Contains(hints[0], "120 commits of 1 rows") || !strings.Contains(hints[0], "auto would make 1 of 50,000 rows") {
 		t.Errorf("hints %q", hints)
 	}
-	hints = migrate.Hints(rows.Header{First: rows.Cursor{Row: 7}, BatchRows: 1000, Expected: rows.Expected{Rows: 200_000, Bytes: 1 << 20}})
-	if len(hints) != 1 || !strings.Contains(hints[0], "200 commits of 1,000 rows") || strings.Contains(hints[0], "--batch-rows") {
-		t.Errorf("hints of a resume %q", hints)
+	for _, f := range []form{three, one} {
+		j.reset()
+		equal(t, "cursor", place(j.note(t).Cursor), "0/0/0")
+		hints = nil
+		to.commit = failAt(0, false, to)
+		_, err = f.run(j, t.Context(), t)
+		wantError(t, err, errLost.Error())
+		if f.name == three.name && hints != nil {
+			t.Errorf("%s: hints %q although the pending batch failed first", f.name, hints)
+		}
 	}
-	equal(t, "few commits", migrate.Hints(rows.Header{BatchRows: 50_000, Expected: rows.Expected{Rows: 300_000, Bytes: 1 << 20}}), []string{})
+	c := j.note(t)
+	c.Pending = nil // as if its files had been removed
+	must(t, ckpt.Open(j.checkpoint).Save(c))
+	j.reset()
+	to.commit = failAt(0, false, to)
+	_, err = j.one(t.Context(), t)
+	wantError(t, err, errLost.Error())
+	if len(hints) != 1 || strings.Contains(hints[0], "--batch-rows") {
+		t.Errorf("hints of a resume at the start %q", hints)
+	}
 }
 
 // The number of rows on auto is recorded and taken again by the resume.
@@ -249,7 +276,7 @@ func TestVerify(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	j := begun(t)
-	s, err := migrate.StatusOf(j.note(t), j.to.open(t, "dst"))
+	s, err := migrate.StatusOf(t.Context(), j.note(t), j.to.open(t, "dst"))
 	must(t, err)
 	equal(t, "found", s.Found, 1)
 	equal(t, "rows", s.Rows, 4)
@@ -259,7 +286,7 @@ func TestStatus(t *testing.T) {
 	if !strings.Contains(text.String(), "1 snapshots of the job are in the destination") {
 		t.Errorf("text %s", &text)
 	}
-	s, err = migrate.StatusOf(j.note(t), nil)
+	s, err = migrate.StatusOf(t.Context(), j.note(t), nil)
 	must(t, err)
 	equal(t, "found without a destination", s.Found, nil)
 	equal(t, "next without a destination", s.Next, "unknown: the destination could not be looked at")
@@ -270,7 +297,7 @@ func TestStatus(t *testing.T) {
 	}
 
 	j.to.rollBack(t, "dst")
-	s, err = migrate.StatusOf(j.note(t), j.to.open(t, "dst"))
+	s, err = migrate.StatusOf(t.Context(), j.note(t), j.to.open(t, "dst"))
 	must(t, err)
 	equal(t, "found", s.Found, 0)
 	if !strings.HasPrefix(s.Next, "refuse: ") || !strings.Contains(s.Next, "rolled back") {
@@ -279,7 +306,7 @@ func TestStatus(t *testing.T) {
 
 	must(t, j.to.DropTable(t.Context(), table.Identifier{"ns", "dst"}))
 	j.to.create(t, "dst", people())
-	s, err = migrate.StatusOf(j.note(t), j.to.open(t, "dst"))
+	s, err = migrate.StatusOf(t.Context(), j.note(t), j.to.open(t, "dst"))
 	must(t, err)
 	if !strings.HasPrefix(s.Next, "refuse: the destination was dropped and made anew (UUID ") {
 		t.Errorf("next %q", s.Next)
@@ -287,13 +314,13 @@ func TestStatus(t *testing.T) {
 
 	from, _ := source34(t)
 	p := pending(t, from)
-	s, err = migrate.StatusOf(p.note(t), p.to.open(t, "dst"))
+	s, err = migrate.StatusOf(t.Context(), p.note(t), p.to.open(t, "dst"))
 	must(t, err)
 	equal(t, "pending files", len(s.Pending), 1)
 	equal(t, "next", strings.HasPrefix(s.Next, "settle pending batch 2"), true)
 	_, err = p.one(t.Context(), t)
 	must(t, err)
-	s, err = migrate.StatusOf(p.note(t), p.to.open(t, "dst"))
+	s, err = migrate.StatusOf(t.Context(), p.note(t), p.to.open(t, "dst"))
 	must(t, err)
 	equal(t, "next", s.Next, "nothing: the migration is complete")
 	equal(t, "found", s.Found, 7)
@@ -305,7 +332,7 @@ func TestBranch(t *testing.T) {
 	tbl := j.to.load(t, "dst")
 	main := tbl.CurrentSnapshot().SnapshotID
 	j.to.branch(t, "dst", "dev")
-	j.branch, j.checkpoint = "dev", checkpointPath(t)
+	j.branch, j.newJob = "dev", true
 	for i, f := range []form{one, three} {
 		j.checkpoint = checkpointPath(t)
 		r, err := f.run(j, t.Context(), t)

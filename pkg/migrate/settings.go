@@ -201,6 +201,9 @@ func rollBack(c *ckpt.Checkpoint) string {
 	if c.DestSnapshotBefore == nil {
 		return "empty it (dest_snapshot_before is none: the table had no snapshot)"
 	}
+	if *c.DestSnapshotBefore == ckpt.UnknownSnapshot {
+		return "delete the job's rows from it (dest_snapshot_before is unknown: it has expired)"
+	}
 	return "roll it back to dest_snapshot_before, snapshot " + *c.DestSnapshotBefore + ","
 }
 
@@ -208,6 +211,9 @@ func rollBack(c *ckpt.Checkpoint) string {
 func beforeText(id *string) string {
 	if id == nil {
 		return "none: the table had no snapshot"
+	}
+	if *id == ckpt.UnknownSnapshot {
+		return "unknown: it has expired"
 	}
 	return *id
 }

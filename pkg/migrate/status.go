@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -29,7 +30,7 @@ type Status struct {
 
 // StatusOf tells where the job of a checkpoint stands, and what its destination holds of it; dst may
 // be nil where it cannot be reached. Nothing is changed.
-func StatusOf(c *ckpt.Checkpoint, dst *Table) (Status, error) {
+func StatusOf(ctx context.Context, c *ckpt.Checkpoint, dst *Table) (Status, error) {
 	s := Status{
 		Job: c.Job, State: c.State, Branch: c.Destination.Branch, Before: c.DestSnapshotBefore,
 		Source:      End{Identifier: c.Source.Identifier, UUID: c.Source.UUID},
@@ -47,7 +48,7 @@ func StatusOf(c *ckpt.Checkpoint, dst *Table) (Status, error) {
 	}
 	s.Next = next(c)
 	if dst != nil {
-		s.look(c, dst)
+		s.look(ctx, c, dst)
 	} else if c.State == ckpt.Running {
 		s.Next = "unknown: the destination could not be looked at"
 	}
@@ -67,7 +68,7 @@ func next(c *ckpt.Checkpoint) string {
 }
 
 // look counts the job's snapshots in the destination, and says what a run would refuse for them.
-func (s *Status) look(c *ckpt.Checkpoint, dst *Table) {
+func (s *Status) look(ctx context.Context, c *ckpt.Checkpoint, dst *Table) {
 	refuse := func(err error) {
 		if c.State != ckpt.Undone {
 			s.Next = "refuse: " + err.Error()
@@ -93,7 +94,7 @@ func (s *Status) look(c *ckpt.Checkpoint, dst *Table) {
 	n := int64(len(marks))
 	s.Found = &n
 	j := &job{note: c, dst: dst.lake, branch: c.Destination.Branch}
-	if err := j.kept(history); err != nil {
+	if err := j.kept(ctx, history); err != nil {
 		refuse(err)
 	}
 }

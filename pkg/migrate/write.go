@@ -25,6 +25,16 @@ type WriteOptions struct {
 	Checkpoint *ckpt.Store // nil: a run that dies cannot be resumed
 	Jobs       int         // columns encoded at once, 0 for the number of processors
 	Observe    func(Event) // called now and then, by the goroutine that called Write; may be nil
+
+	NewJob               bool // begin a job although the branch holds batches of one with these settings, or of iceberg-ops
+	Again                bool // write a stream that the branch holds batches of once more
+	AcceptExpiredHistory bool // take batches that the branch's history does not show for expired, not rolled back
+
+	// Begin is told, when all checks are made and before the first row, the advice on the run; may be nil.
+	Begin func(hints []string)
+	// Waiting is called when the run was interrupted and waits for a commit to end, by a goroutine of
+	// its own that Write waits for; may be nil.
+	Waiting func()
 }
 
 func (o WriteOptions) branch() string { return cmp.Or(o.Branch, table.MainBranch) }
@@ -46,6 +56,9 @@ type Event struct {
 // while one commits. Of a stream that ends before its seal the last, unfinished batch is not committed.
 // On any error what was committed stays and is in the receipt.
 func Write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions) (Receipt, error) {
+	if err := audited(dst.lake, o.Branch); err != nil {
+		return Receipt{}, err
+	}
 	o.Branch = o.branch()
 	planned, err := accepted(in.Header, dst, o)
 	if err != nil {
@@ -58,7 +71,7 @@ func Write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions) (Rec
 		}
 		defer unlock()
 	}
-	j, err := openJob(ctx, in.Header, dst.lake, o.Branch, o.Checkpoint)
+	j, err := openJob(ctx, in.Header, dst.lake, o)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -131,6 +144,9 @@ func (w *writer) run(ctx context.Context) error {
 	}
 	crash.Here("migrate.arranged")
 	w.warnings = append(w.warnings, w.plan.Warnings...)
+	if w.options.Begin != nil {
+		w.options.Begin(hints(w.in.Header.Expected, w.in.Header.BatchRows, w.job.noted()))
+	}
 	rest, err := w.write(ctx, arranged)
 	if err != nil {
 		return err
@@ -180,6 +196,7 @@ func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err
 	if err != nil {
 		return 0, err
 	}
+	config.Name = w.job.fileName
 	files, err := datafile.NewWriter(ctx, config)
 	if err != nil {
 		return 0, err
@@ -280,7 +297,7 @@ func (w *writer) observe() {
 	j, h := w.job, w.in.Header
 	e := Event{Rows: w.had + w.taken, Expected: h.Expected.Rows, Resumed: j.resumed, Finished: w.complete}
 	if (h.First != rows.Cursor{}) {
-		e.Expected += j.noted // the scan left them out
+		e.Expected += j.before // the scan left them out
 	}
 	j.mu.Lock()
 	e.Commits, e.BytesWritten = j.batches, j.run.BytesWritten

@@ -1,0 +1,88 @@
+package migrate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"icepipe/internal/lake"
+	"icepipe/pkg/ckpt"
+	"icepipe/pkg/rows"
+)
+
+// first refuses to begin a job whose rows the branch holds already, as far as its marks tell, wholly or in
+// part: rows of this very stream, of a job with the same settings, or perhaps of one of iceberg-ops.
+//
+// Whether such a job was finished its marks do not say: no commit knows that it is the last one, and
+// rows at the end of which none was left to write leave no mark. Either way its rows would be there twice,
+// so either way the user decides.
+func first(h rows.Header, now ckpt.Settings, dst *lake.Table, o WriteOptions) error {
+	if (h.First != rows.Cursor{}) {
+		return fmt.Errorf("the stream starts at cursor %s, and without a checkpoint of that job the rows before it would be missing", h.First)
+	}
+	history, err := dst.History(o.Branch)
+	if err != nil {
+		return err
+	}
+	traces := history.Traces()
+	slices.Reverse(traces) // the newest first
+	where := fmt.Sprintf("branch %q of table %q", o.Branch, dst.Name())
+	if !o.Again && h.Stream != "" {
+		for _, t := range traces {
+			if slices.Contains(t.Streams, h.Stream) {
+				return fmt.Errorf("this stream (%s) was written before: %s holds %s of it; to write what is missing give its job's checkpoint, or make that anew with ice-migrate recover; --again writes its rows once more%s",
+					h.Stream, where, heldText(t, h), beforeHint(t))
+			}
+		}
+	}
+	if o.NewJob || o.Again || h.Foreign {
+		return nil
+	}
+	digest := now.Digest()
+	for _, t := range traces {
+		if !t.Foreign && t.Settings == digest {
+			return fmt.Errorf("%s holds %s, begun with the same settings; make its checkpoint anew with ice-migrate recover --checkpoint FILE and the same flags, and a run goes on after them; --new-job writes their rows once more%s",
+				where, heldText(t, h), beforeHint(t))
+		}
+	}
+	if len(traces) > 0 && traces[0].Foreign {
+		return fmt.Errorf("%s was last migrated into by iceberg-ops (job %s, snapshot %d), and nothing in the table tells whether that job is done; finish it with iceberg-ops, or pass --new-job to begin another%s",
+			where, traces[0].Job, traces[0].Last, beforeHint(traces[0]))
+	}
+	return nil
+}
+
+// heldText says what is there of a job.
+func heldText(t lake.Trace, h rows.Header) string {
+	s := fmt.Sprintf("%s of job %s (%s", plural(int64(len(t.Marks)), "batch", "batches"), t.Job, plural(t.Rows(), "source row", "source rows"))
+	if !h.Trial && h.Expected.Rows > 0 {
+		s += " of " + grouped(h.Expected.Rows)
+	}
+	return s + ")"
+}
+
+// beforeHint names the snapshot to roll back to, as far as the history goes back.
+func beforeHint(t lake.Trace) string {
+	if t.Before == nil {
+		return " (its dest_snapshot_before is none: the table had no snapshot)"
+	}
+	return " (its dest_snapshot_before is snapshot " + strconv.FormatInt(*t.Before, 10) + ")"
+}
+
+// plural is a count with its noun.
+func plural(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + more
+}
+
+// audited refuses to write to the main branch of a table whose properties ask for writes to be staged
+// and audited first, unless the user names that branch.
+func audited(dst *lake.Table, asked string) error {
+	property := dst.Audited()
+	if asked != "" || property == "" {
+		return nil
+	}
+	return fmt.Errorf("table %q asks for writes to be audited before they show (table property %s): name the branch to write to with --dst-branch (--branch of ice-write), main itself where that is meant", dst.Name(), property)
+}

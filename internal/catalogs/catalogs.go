@@ -47,8 +47,10 @@ type Ref struct {
 	// secrets: they go to the library and nowhere else.
 	Properties map[string]string
 
-	prefix string // of the flags, for messages: "src-", "dst-" or none
-	origin string // where DBPath comes from, for messages
+	prefix  string   // of the flags, for messages: "src-", "dst-" or none
+	origin  string   // where the database or the address comes from, for messages
+	from    string   // where the catalog is configured, for messages
+	flagged []string // the properties that flags gave
 }
 
 // String returns CATALOG.namespace.table, or namespace.table where the catalog's name is not known.
@@ -62,17 +64,32 @@ func (r Ref) String() string {
 // flag returns a flag's name as the user writes it.
 func (r Ref) flag(name string) string { return "--" + r.prefix + name }
 
-// where says what to look at when the database is not what it should be.
-func (r Ref) where() string {
-	if r.origin == "" {
-		return r.flag("db-path")
+// property names a property where it was given, or where it can be.
+func (r Ref) property(key string) string {
+	switch {
+	case slices.Contains(r.flagged, key) || r.Place.Name == "":
+		return r.flag("property") + " " + key + "=…"
+	case r.from != "":
+		return fmt.Sprintf("%s of catalog %q in %s", key, r.Place.Name, r.from)
 	}
-	return r.origin
+	name := strings.ToUpper(strings.ReplaceAll(r.Place.Name, "-", "_"))
+	return fmt.Sprintf("%s, or PYICEBERG_CATALOG__%s__%s", r.flag("property")+" "+key+"=…", name, strings.ToUpper(strings.ReplaceAll(key, "-", "_")))
+}
+
+// where says what to look at when the database or the address is not what it should be.
+func (r Ref) where() string {
+	switch {
+	case r.origin != "":
+		return r.origin
+	case r.Place.Kind == "rest":
+		return r.flag("uri")
+	}
+	return r.flag("db-path")
 }
 
 // FromPlace returns the Ref of a table by what a stream header or a checkpoint holds of it. A
 // place holds no secrets: the catalog's properties are looked up by its name in env, and taken if
-// a catalog of that name is configured for the same database.
+// a catalog of that name is configured for the same database or address.
 func FromPlace(place rows.Place, identifier []string, env Env) (Ref, error) {
 	r := Ref{Place: place, Identifier: slices.Clone(identifier), origin: "the recorded place"}
 	if len(identifier) < 2 {
@@ -91,9 +108,8 @@ func FromPlace(place rows.Place, identifier []string, env Env) (Ref, error) {
 	if c == nil {
 		return r, nil
 	}
-	path, err := sqlitePath(c.properties["uri"], env.Dir)
-	if err == nil && path == place.DBPath {
-		r.Properties = c.properties
+	if kinds[place.Kind].same(c.properties, place, env) {
+		r.Properties, r.from = c.properties, c.from
 	}
 	return r, nil
 }
@@ -132,10 +148,12 @@ func Open(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
 
 // A kind is a sort of catalog.
 type kind struct {
-	// settle checks the place of ref for what the kind needs, and completes it from ref's
-	// Properties. given is the db-path as the user gave it, if so.
-	settle func(ref *Ref, given string, env Env) error
-	open   func(ctx context.Context, ref Ref, mode Mode) (*Opened, error)
+	// settle checks the place of ref for what the kind needs, and completes it from the flags and
+	// ref's Properties.
+	settle func(ref *Ref, f TableFlags, env Env) error
+	// same tells whether configured properties are those of the catalog at place.
+	same func(properties map[string]string, place rows.Place, env Env) bool
+	open func(ctx context.Context, ref Ref, mode Mode) (*Opened, error)
 }
 
 // kinds are those that this version can open; another kind is another line here.
@@ -143,7 +161,8 @@ var kinds map[string]kind
 
 func init() { // in init, since the functions refer to Open's own table of kinds
 	kinds = map[string]kind{
-		"sqlite": {settle: settleSQLite, open: openSQLite},
+		"sqlite": {settle: settleSQLite, same: sameSQLite, open: openSQLite},
+		"rest":   {settle: settleREST, same: sameREST, open: openREST},
 	}
 }
 

@@ -1,6 +1,7 @@
 package catalogs
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -12,12 +13,14 @@ import (
 
 // TableFlags name one table. Kong embeds them with the prefix src-, dst- or none.
 type TableFlags struct {
-	Catalog     string `placeholder:"KIND" help:"Kind of the catalog: sqlite. With a path, where it is."`
-	CatalogName string `placeholder:"NAME" help:"Catalog in .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__*; with a path, the name under which the database lists the table."`
-	DBPath      string `name:"db-path" placeholder:"FILE" help:"Database of a sqlite catalog."`
-	Warehouse   string `placeholder:"DIR" help:"Warehouse of the catalog; only noted, since no table is created."`
-	Namespace   string `placeholder:"NAMESPACE" help:"Namespace of the table, its levels joined by dots."`
-	Table       string `placeholder:"TABLE" help:"Name of the table."`
+	Catalog     string   `placeholder:"KIND" help:"Kind of the catalog: sqlite or rest."`
+	CatalogName string   `placeholder:"NAME" help:"Catalog in .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__*; with a path, the name under which the database lists the table."`
+	DBPath      string   `name:"db-path" placeholder:"FILE" help:"Database of a sqlite catalog."`
+	URI         string   `name:"uri" placeholder:"URL" help:"Address of a rest catalog."`
+	Property    []string `sep:"none" placeholder:"KEY=VALUE" help:"Property of the catalog or its storage, as PyIceberg names them. Repeatable. Others can see a command line: a token or credential is better kept in the configuration."`
+	Warehouse   string   `placeholder:"DIR|NAME" help:"Warehouse of the catalog. No table is created: a sqlite catalog only notes it, a rest catalog may want its name."`
+	Namespace   string   `placeholder:"NAMESPACE" help:"Namespace of the table, its levels joined by dots."`
+	Table       string   `placeholder:"TABLE" help:"Name of the table."`
 
 	// Short is CATALOG.namespace.table, where the command has a place for it.
 	Short string `kong:"-"`
@@ -38,7 +41,9 @@ type PairFlags struct {
 }
 
 // Given tells whether any flag is set.
-func (f TableFlags) Given() bool { return f != TableFlags{} }
+func (f TableFlags) Given() bool {
+	return f.Catalog+f.CatalogName+f.DBPath+f.URI+f.Warehouse+f.Namespace+f.Table+f.Short != "" || len(f.Property) > 0
+}
 
 // Flags returns the flags with the argument as their short form.
 func (f SingleFlags) Flags() TableFlags {
@@ -68,7 +73,7 @@ func (f TableFlags) ResolveOver(base Ref, env Env) (Ref, error) { return resolve
 
 // ResolvePair names the tables that flags with the prefixes src- and dst- stand for. Without a
 // catalog of its own the destination is in the source's catalog, and only then the source's
-// db-path and warehouse are its own too; namespace and name are the source's unless given.
+// db-path, uri, properties and warehouse are its own too; namespace and name are the source's unless given.
 func ResolvePair(src, dst TableFlags, env Env) (Ref, Ref, error) {
 	s, err := resolve("src-", src, nil, env)
 	if err != nil {
@@ -103,7 +108,7 @@ func resolve(prefix string, f TableFlags, base *Ref, env Env) (Ref, error) {
 	}
 
 	switch {
-	case f.Catalog == "" && name == "" && base != nil:
+	case f.Catalog == "" && name == "" && f.URI == "" && base != nil:
 		ref.takeCatalog(*base, f)
 	case name != "":
 		if err := ref.configure(name, f, env); err != nil {
@@ -111,54 +116,89 @@ func resolve(prefix string, f TableFlags, base *Ref, env Env) (Ref, error) {
 		}
 	case f.Catalog != "":
 		ref.Place.Kind = f.Catalog
+	case f.URI != "":
+		ref.Place.Kind = "rest"
 	case f.DBPath != "":
 		ref.Place.Kind = "sqlite"
 	default:
 		return Ref{}, usage("one of %s KIND and %s NAME is needed to find the table", ref.flag("catalog"), ref.flag("catalog-name"))
 	}
 
-	if f.Warehouse != "" {
-		ref.Place.Warehouse = absolute(withoutUser(f.Warehouse), env.Dir)
+	if err := ref.setProperties(f.Property); err != nil {
+		return Ref{}, err
 	}
 	if err := checkKind(ref.Place.Kind, ref.flag("catalog")); err != nil {
 		return Ref{}, err
 	}
-	if err := kinds[ref.Place.Kind].settle(&ref, f.DBPath, env); err != nil {
+	if err := kinds[ref.Place.Kind].settle(&ref, f, env); err != nil {
 		return Ref{}, err
 	}
 	return ref, nil
 }
 
-// takeCatalog takes the catalog of base. A db-path of its own means another database of the same
-// kind, in which the catalog may have another name.
+// setProperties takes the properties of flags, which win over configured ones.
+func (r *Ref) setProperties(given []string) error {
+	for _, text := range given {
+		key, value, ok := strings.Cut(text, "=")
+		key = strings.ToLower(strings.TrimSpace(key)) // as those of the configuration
+		if !ok || key == "" {
+			return usage("%s: want KEY=VALUE, such as scope=catalog (what was given is not shown, since it may be a secret)", r.flag("property"))
+		}
+		if flag, own := map[string]string{"uri": "uri", "warehouse": "warehouse", "type": "catalog"}[key]; own {
+			return usage("%s %s=…: give %s", r.flag("property"), key, r.flag(flag))
+		}
+		if slices.Contains(r.flagged, key) {
+			return usage("%s %s is there twice: leave one out", r.flag("property"), key)
+		}
+		r.Properties = maps.Clone(r.Properties)
+		if r.Properties == nil {
+			r.Properties = map[string]string{}
+		}
+		r.Properties[key] = value
+		r.flagged = append(r.flagged, key)
+	}
+	return nil
+}
+
+// takeCatalog takes the catalog of base. A db-path of its own means another database, in which the
+// catalog may have another name.
 func (r *Ref) takeCatalog(base Ref, f TableFlags) {
-	r.Place, r.Properties, r.origin = base.Place, maps.Clone(base.Properties), base.origin
-	if f.DBPath != "" {
-		r.Place = rows.Place{Kind: base.Place.Kind}
+	switch {
+	case f.DBPath == "":
+		r.Place, r.Properties, r.origin, r.from = base.Place, maps.Clone(base.Properties), base.origin, base.from
+	case base.Place.Kind == "sqlite":
+		r.Place, r.Properties = rows.Place{Kind: "sqlite"}, maps.Clone(base.Properties)
+	default:
+		r.Place = rows.Place{Kind: "sqlite"} // what is known of a server is no concern of a file
 	}
 }
 
-// configure takes the catalog of that name from the configuration; with a db-path the name need
-// not be there.
+// configure takes the catalog of that name from the configuration; with a db-path or a uri the name
+// need not be there.
 func (r *Ref) configure(name string, f TableFlags, env Env) error {
 	r.Place.Kind, r.Place.Name = f.Catalog, name
 	c, err := env.catalog(name)
 	if err != nil {
 		return err
 	}
+	said := "" // the kind, by the flag that says where the catalog is
+	switch {
+	case f.URI != "":
+		said = "rest"
+	case f.DBPath != "":
+		said = "sqlite"
+	}
 	if c == nil {
-		if f.DBPath == "" {
-			return env.notConfigured(name, r.flag("db-path"))
+		if said == "" {
+			return env.notConfigured(name, r.flag("db-path")+" or "+r.flag("uri"))
 		}
-		if r.Place.Kind == "" {
-			r.Place.Kind = "sqlite"
-		}
+		r.Place.Kind = cmp.Or(r.Place.Kind, said)
 		return nil
 	}
 	kind, err := kindOf(c.properties)
 	switch {
-	case err != nil && f.DBPath != "":
-		kind = "sqlite" // the path says all that is needed
+	case err != nil && said != "":
+		kind = said // which is all that is needed
 	case err != nil:
 		return usage("catalog %q in %s: %v: give it one", name, c.from, err)
 	}
@@ -169,7 +209,7 @@ func (r *Ref) configure(name string, f TableFlags, env Env) error {
 		return checkKind(kind, "catalog \""+name+"\" in "+c.from)
 	}
 	r.Place.Kind, r.Properties = kind, c.properties
-	r.Place.Warehouse = absolute(withoutUser(c.properties["warehouse"]), env.Dir)
+	r.from, r.Place.Warehouse = c.from, withoutUser(c.properties["warehouse"])
 	r.origin = "the uri of catalog \"" + name + "\" in " + c.from
 	return nil
 }

@@ -29,6 +29,7 @@ catalog:
   away:
     uri: https://user:hunter2@example.com/iceberg
     credential: hunter2
+    warehouse: main
   pg:
     uri: postgresql+psycopg2://user:hunter2@localhost/db
   bare:
@@ -62,6 +63,9 @@ func TestResolvePair(t *testing.T) {
 	env := world(t)
 	sqlite := func(name, path, warehouse string) rows.Place {
 		return rows.Place{Kind: "sqlite", Name: name, DBPath: path, Warehouse: warehouse}
+	}
+	rest := func(name, uri, prefix, warehouse string) rows.Place {
+		return rows.Place{Kind: "rest", Name: name, URI: uri, Prefix: prefix, Warehouse: warehouse}
 	}
 	prod := sqlite("prod", "/data/prod.db", "s3://lake/wh")
 	for _, tt := range []struct {
@@ -142,8 +146,42 @@ func TestResolvePair(t *testing.T) {
 		{name: "no catalog", line: []string{"--src-namespace=a", "--src-table=t"}, err: "one of --src-catalog KIND and --src-catalog-name NAME is needed"},
 		{name: "no path", line: []string{"--src-catalog=sqlite", "--src-namespace=a", "--src-table=t"}, err: "--src-db-path is missing"},
 		{name: "no table", line: []string{"--src-db-path=a.db", "--src-namespace=a"}, err: "--src-table is missing"},
-		{name: "other kind", line: []string{"--src-catalog=rest", "--src-namespace=a", "--src-table=t"}, err: `--src-catalog: catalog kind "rest" is not supported in this version`},
-		{name: "configured, other kind", line: []string{"--src=away.a.t"}, err: `catalog kind "rest" is not supported in this version`},
+		{
+			name: "an address",
+			line: []string{"--src-uri=https://user:hunter2@example.com/iceberg/?key=hunter2", "--src-warehouse=wh", "--src-property=prefix=p", "--src-namespace=a", "--src-table=t", "--dst-table=u"},
+			src:  Ref{Place: rest("", "https://example.com/iceberg", "p", "wh"), Identifier: []string{"a", "t"}},
+			dst:  Ref{Place: rest("", "https://example.com/iceberg", "p", "wh"), Identifier: []string{"a", "u"}},
+		},
+		{
+			name: "from a file to an address",
+			line: []string{"--src-db-path=/a.db", "--src-warehouse=/wh", "--src-namespace=a", "--src-table=t", "--dst-uri=http://127.0.0.1:1"},
+			src:  Ref{Place: sqlite("", "/a.db", "/wh"), Identifier: []string{"a", "t"}},
+			dst:  Ref{Place: rest("", "http://127.0.0.1:1", "", ""), Identifier: []string{"a", "t"}},
+		},
+		{
+			name: "from a configured address to a file",
+			line: []string{"--src=away.a.t", "--dst-db-path=/a.db"},
+			src:  Ref{Place: rest("away", "https://example.com/iceberg", "", "main"), Identifier: []string{"a", "t"}},
+			dst:  Ref{Place: sqlite("", "/a.db", ""), Identifier: []string{"a", "t"}},
+		},
+		{
+			name: "a configured address with another one, and a name that is not configured",
+			line: []string{"--src=away.a.t", "--src-uri=http://b", "--dst=nope.a.u", "--dst-catalog=rest", "--dst-uri=http://c"},
+			src:  Ref{Place: rest("away", "http://b", "", "main"), Identifier: []string{"a", "t"}},
+			dst:  Ref{Place: rest("nope", "http://c", "", ""), Identifier: []string{"a", "u"}},
+		},
+
+		{name: "other kind", line: []string{"--src-catalog=glue", "--src-namespace=a", "--src-table=t"}, err: `--src-catalog: catalog kind "glue" is not supported in this version, which has: rest, sqlite`},
+		{name: "no address", line: []string{"--src-catalog=rest", "--src-namespace=a", "--src-table=t"}, err: "--src-uri is missing"},
+		{name: "no address either", line: []string{"--src-uri=sqlite:///hunter2", "--src-namespace=a", "--src-table=t"}, err: `--src-uri: want a uri such as https://HOST/PATH, not one of scheme "sqlite"`},
+		{name: "an address that cannot be read", line: []string{"--src-uri=http://hunter2:%/", "--src-namespace=a", "--src-table=t"}, err: "--src-uri: want a uri"},
+		{name: "an address for sqlite", line: []string{"--src-catalog=sqlite", "--src-uri=http://a", "--src-namespace=a", "--src-table=t"}, err: "a sqlite catalog is a file: give --src-db-path"},
+		{name: "a file for rest", line: []string{"--src-catalog=rest", "--src-db-path=a.db", "--src-namespace=a", "--src-table=t"}, err: "give --src-uri"},
+		{name: "property without a value", line: []string{"--src-uri=http://a", "--src-property=hunter2", "--src-namespace=a", "--src-table=t"}, err: "--src-property: want KEY=VALUE"},
+		{name: "property that has a flag", line: []string{"--src-uri=http://a", "--src-property=uri=hunter2", "--src-namespace=a", "--src-table=t"}, err: "--src-property uri=…: give --src-uri"},
+		{name: "property twice", line: []string{"--src-uri=http://a", "--src-property=Token=hunter2", "--src-property=token=hunter2", "--src-namespace=a", "--src-table=t"}, err: "token is there twice"},
+		{name: "another authentication", line: []string{"--src-uri=http://a", "--src-property=auth.type=entra", "--src-namespace=a", "--src-table=t"}, err: "--src-property auth.type=…: this kind of authentication is not supported"},
+		{name: "no time", line: []string{"--src-uri=http://a", "--src-property=rest.client.socket-timeout-ms=1s", "--src-namespace=a", "--src-table=t"}, err: `"1s": want milliseconds`},
 		{name: "configured, postgres", line: []string{"--src=pg.a.t"}, err: `catalog kind "postgresql" is not supported`},
 		{name: "configured, no uri", line: []string{"--src=bare.a.t"}, err: `it has no uri`},
 		{name: "kinds contradict", line: []string{"--src-catalog=rest", "--src-catalog-name=prod", "--src-namespace=a", "--src-table=t"}, err: `catalog "prod" is of kind "sqlite"`},
@@ -154,7 +192,7 @@ func TestResolvePair(t *testing.T) {
 		{name: "short form, empty part", line: []string{`--src=prod..t`}, err: "empty"},
 		{name: "empty quoted part", line: []string{`--src=prod."".t`}, err: "empty"},
 		{name: "dot in the table", line: []string{"--src-db-path=a.db", "--src-namespace=a", "--src-table=b.t"}, err: "double quotes"},
-		{name: "destination too", line: []string{"--src=prod.a.t", "--dst=nope.a.t"}, err: "give --dst-db-path"},
+		{name: "destination too", line: []string{"--src=prod.a.t", "--dst=nope.a.t"}, err: "give --dst-db-path or --dst-uri"},
 		{name: "database in memory", line: []string{"--src-db-path=sqlite://", "--src-namespace=a", "--src-table=t"}, err: "memory"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -176,7 +214,7 @@ func TestResolvePair(t *testing.T) {
 				if side.got.Place != side.want.Place || !reflect.DeepEqual(side.got.Identifier, side.want.Identifier) {
 					t.Errorf("got  %+v\nwant %+v", side.got, side.want)
 				}
-				if strings.Contains(strings.Join([]string{side.got.Place.DBPath, side.got.Place.Warehouse, side.got.String()}, " "), "hunter2") {
+				if strings.Contains(strings.Join([]string{side.got.Place.DBPath, side.got.Place.URI, side.got.Place.Warehouse, side.got.String()}, " "), "hunter2") {
 					t.Errorf("a secret is in %+v", side.got.Place)
 				}
 			}
@@ -247,13 +285,25 @@ func TestFromPlace(t *testing.T) {
 	if ref, err := (TableFlags{Table: "u", DBPath: "/other.db"}).ResolveOver(ref, env); err != nil || ref.String() != "a.u" || ref.Place.DBPath != "/other.db" {
 		t.Errorf("flags over a place: %+v, %v", ref, err)
 	}
-	for name, p := range map[string]rows.Place{"kind": {Kind: "rest"}, "none": {}} {
+	for name, p := range map[string]rows.Place{"kind": {Kind: "glue"}, "none": {}} {
 		if _, err := FromPlace(p, []string{"a", "t"}, env); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	if _, err := FromPlace(place, []string{"t"}, env); err == nil {
 		t.Error("no namespace: no error")
+	}
+	server := rows.Place{Kind: "rest", Name: "away", URI: "https://example.com/iceberg", Prefix: "p"}
+	if ref, err := FromPlace(server, []string{"a", "t"}, env); err != nil || ref.Place != server || ref.Properties["credential"] != "hunter2" {
+		t.Errorf("a server: %+v, %v", ref, err)
+	}
+	server.URI = "https://example.org/iceberg"
+	ref, err = FromPlace(server, []string{"a", "t"}, env)
+	if err != nil || ref.Properties != nil {
+		t.Errorf("another server gets the credential of the configured one: %+v, %v", ref, err)
+	}
+	if ref, err := (TableFlags{Property: []string{"token=x"}}).ResolveOver(ref, env); err != nil || ref.Place != server || ref.Properties["token"] != "x" || ref.Properties["uri"] != server.URI {
+		t.Errorf("a property over a place: %+v, %v", ref, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package catalogs
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -20,13 +21,19 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"icepipe/pkg/plan"
+	"icepipe/pkg/rows"
 )
 
 // busyTimeout is how long, in milliseconds, a statement waits for another process's lock (case 73).
 const busyTimeout = "10000"
 
 // settleSQLite finds the database: the path given, the configured uri, or base's.
-func settleSQLite(ref *Ref, given string, env Env) error {
+func settleSQLite(ref *Ref, f TableFlags, env Env) error {
+	given := f.DBPath
+	if f.URI != "" {
+		return usage("%s is the address of a rest catalog; a sqlite catalog is a file: give %s", ref.flag("uri"), ref.flag("db-path"))
+	}
+	ref.Place.Warehouse = absolute(cmp.Or(withoutUser(f.Warehouse), ref.Place.Warehouse), env.Dir)
 	switch {
 	case strings.HasPrefix(given, "sqlite:"):
 		path, err := sqlitePath(given, env.Dir)
@@ -51,6 +58,12 @@ func settleSQLite(ref *Ref, given string, env Env) error {
 		return usage("%s is missing: a sqlite catalog is a file", ref.flag("db-path"))
 	}
 	return nil
+}
+
+// sameSQLite tells whether configured properties are those of the database at place.
+func sameSQLite(properties map[string]string, place rows.Place, env Env) bool {
+	path, err := sqlitePath(properties["uri"], env.Dir)
+	return err == nil && path == place.DBPath
 }
 
 // sqlitePath translates a uri as PyIceberg hands it to SQLAlchemy: three slashes before a path

@@ -1,0 +1,210 @@
+package catalogs
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/catalog/rest"
+
+	"icepipe/pkg/rows"
+)
+
+// settleREST finds the address: that of the flag, of base, or the configured uri. A user and a query in
+// it stay in the Properties, which are not recorded.
+func settleREST(ref *Ref, f TableFlags, env Env) error {
+	if f.DBPath != "" {
+		return usage("%s is the database of a sqlite catalog; a rest catalog is reached at an address: give %s", ref.flag("db-path"), ref.flag("uri"))
+	}
+	full := ref.Properties["uri"]
+	switch {
+	case f.URI != "":
+		full, ref.origin = f.URI, ref.flag("uri")
+	case ref.Place.URI != "" && !sameAddress(full, ref.Place.URI):
+		full = ref.Place.URI
+	case full == "":
+		return usage("%s is missing: a rest catalog is reached at an address", ref.flag("uri"))
+	}
+	address, err := addressOf(full)
+	if err != nil {
+		return usage("%s: %v", ref.where(), err)
+	}
+	if kind := strings.ToLower(ref.Properties["auth.type"]); kind != "" && kind != "noop" {
+		return usage("%s: this kind of authentication is not supported; give token, credential or header.authorization", ref.property("auth.type"))
+	}
+	if _, err := callTimeout(ref.Properties); err != nil {
+		return usage("%s: %v", ref.property(timeoutKey), err)
+	}
+	ref.Properties = maps.Clone(ref.Properties)
+	if ref.Properties == nil {
+		ref.Properties = map[string]string{}
+	}
+	ref.Properties["uri"] = full
+	ref.Place.URI = address
+	ref.Place.Prefix = cmp.Or(ref.Properties["prefix"], ref.Place.Prefix)
+	ref.Place.Warehouse = cmp.Or(withoutUser(f.Warehouse), ref.Place.Warehouse)
+	return nil
+}
+
+// sameREST tells whether configured properties are those of the catalog at place.
+func sameREST(properties map[string]string, place rows.Place, _ Env) bool {
+	return sameAddress(properties["uri"], place.URI)
+}
+
+func sameAddress(full, address string) bool {
+	a, err := addressOf(full)
+	return err == nil && a == address
+}
+
+// addressOf is a uri without what may be secret in it: user, query and fragment.
+func addressOf(full string) (string, error) {
+	u, err := url.Parse(full)
+	if err != nil {
+		return "", errors.New("want a uri such as https://HOST/PATH (what was given cannot be read as one)")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("want a uri such as https://HOST/PATH, not one of scheme %q", u.Scheme)
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/")}).String(), nil
+}
+
+// openREST asks the server for its configuration and loads the table.
+func openREST(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
+	cat := &restCatalog{ref: ref, mode: mode}
+	inner, err := cat.connect(ctx)
+	if err != nil {
+		return nil, cat.explain(err)
+	}
+	cat.inner = inner
+	tbl, err := cat.LoadTable(ctx, ref.Identifier)
+	if errors.Is(err, catalog.ErrNoSuchTable) {
+		err = cat.notThere(ctx)
+	} else if err != nil {
+		err = fmt.Errorf("load table %s: %w", ref, err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, cat.Close())
+	}
+	return &Opened{Catalog: cat, Table: tbl, Ref: ref, close: cat.Close}, nil
+}
+
+// connect makes a catalog of the library's: it asks for the server's configuration, and, where there is a
+// credential, for a token.
+func (c *restCatalog) connect(ctx context.Context) (*rest.Catalog, error) {
+	p := iceberg.Properties(maps.Clone(c.ref.Properties))
+	if c.spent {
+		delete(p, "token")
+	}
+	options, err := authentication(p)
+	if err != nil {
+		return nil, err
+	}
+	timeout, err := callTimeout(p)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := url.Parse(p["uri"])
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, err := tlsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	if tlsConfig != nil {
+		options = append(options, rest.WithTLSConfig(tlsConfig))
+	}
+	options = append(options,
+		rest.WithTransportFactory(func(config *tls.Config) (http.RoundTripper, func()) {
+			return newTransport(config, secret, timeout)
+		}),
+		rest.WithPrefix(c.ref.Place.Prefix))
+	if w := cmp.Or(p["warehouse"], c.ref.Place.Warehouse); w != "" {
+		options = append(options, rest.WithWarehouseLocation(w))
+	}
+	for _, own := range []string{"type", "uri", "warehouse", "prefix", "token", "credential", "scope", "audience", "resource", "rest.tls.skip-verify"} {
+		delete(p, own)
+	}
+	options = append(options, rest.WithAdditionalProps(p)) // headers, and what the storage wants
+	return rest.NewCatalog(ctx, c.ref.Place.Name, c.ref.Place.URI, options...)
+}
+
+// authentication are the options that let the first call pass already, which asks for the configuration.
+func authentication(p iceberg.Properties) ([]rest.Option, error) {
+	var out []rest.Option
+	for key, option := range map[string]func(string) rest.Option{
+		"token": rest.WithOAuthToken, "credential": rest.WithCredential, "scope": rest.WithScope,
+		"audience": rest.WithAudience, "resource": rest.WithResource,
+	} {
+		if p[key] != "" {
+			out = append(out, option(p[key]))
+		}
+	}
+	if server := cmp.Or(p["oauth2-server-uri"], p["rest.authorization-url"]); server != "" {
+		u, err := url.Parse(server)
+		if err != nil || u.Host == "" {
+			return nil, errors.New("property oauth2-server-uri: want a uri such as https://HOST/PATH")
+		}
+		out = append(out, rest.WithAuthURI(u))
+	}
+	if strings.EqualFold(p["rest.sigv4-enabled"], "true") {
+		out = append(out, rest.WithSigV4RegionSvc(p["rest.signing-region"], p["rest.signing-name"]))
+	}
+	return out, nil
+}
+
+// tlsOf are the certificates that properties name, as PyIceberg calls them; nil for those of the system.
+func tlsOf(p iceberg.Properties) (*tls.Config, error) {
+	bundle, cert, key := p["ssl.cabundle"], p["ssl.client.cert"], p["ssl.client.key"]
+	skip := strings.EqualFold(p["rest.tls.skip-verify"], "true")
+	if bundle == "" && cert == "" && !skip {
+		return nil, nil
+	}
+	config := &tls.Config{InsecureSkipVerify: skip} // only where the user asks for it
+	if bundle != "" {
+		text, err := os.ReadFile(bundle)
+		if err != nil {
+			return nil, fmt.Errorf("property ssl.cabundle: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("property ssl.cabundle: %q holds no certificate in PEM", bundle)
+		}
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, cmp.Or(key, cert))
+		if err != nil {
+			return nil, fmt.Errorf("property ssl.client.cert: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// timeoutKey is Java's name of the property that bounds one call.
+const timeoutKey = "rest.client.socket-timeout-ms"
+
+// callTimeout is how long one call to the server may take.
+func callTimeout(p map[string]string) (time.Duration, error) {
+	text := p[timeoutKey]
+	if text == "" {
+		return 2 * time.Minute, nil
+	}
+	ms, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || ms < 1 {
+		return 0, fmt.Errorf("%q: want milliseconds", text)
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}

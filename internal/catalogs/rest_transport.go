@@ -1,0 +1,106 @@
+package catalogs
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// A transport carries the library's requests to a REST catalog. It does what the library does not:
+//
+//   - each request has a deadline, the reading of its answer included: the library has none, and a server
+//     that stalls would hold a commit for ever;
+//   - a user and a query in the address are added here, so that no error of the library can name them;
+//   - a load asks for all snapshots, whatever the server's configuration says: where snapshot-loading-mode
+//     is refs the library asks for the heads alone, and the marks in all others would not be found.
+type transport struct {
+	next    http.RoundTripper
+	secret  *url.URL
+	timeout time.Duration
+}
+
+// newTransport returns a transport of its own, and what gives its connections back.
+func newTransport(config *tls.Config, secret *url.URL, timeout time.Duration) (http.RoundTripper, func()) {
+	next := http.DefaultTransport.(*http.Transport).Clone()
+	if config != nil {
+		next.TLSClientConfig = config
+	}
+	return &transport{next: next, secret: secret, timeout: timeout}, next.CloseIdleConnections
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), t.timeout)
+	sent := r.Clone(ctx)
+	t.complete(sent)
+	answer, err := t.next.RoundTrip(sent)
+	if err != nil {
+		cancel()
+		return nil, t.late(r.Context(), err)
+	}
+	answer.Body = &body{ReadCloser: answer.Body, cancel: cancel, late: func(err error) error { return t.late(r.Context(), err) }}
+	return answer, nil
+}
+
+// complete adds what the library does not know or gets wrong.
+func (t *transport) complete(r *http.Request) {
+	query := r.URL.Query()
+	if query.Get("snapshots") == "refs" {
+		query.Set("snapshots", "all")
+		r.URL.RawQuery = query.Encode() // only where it changes, since a request may be signed
+	}
+	if r.URL.Host == t.secret.Host { // nothing of it goes to another server
+		if own := t.secret.Query(); len(own) > 0 {
+			maps.Copy(query, own)
+			r.URL.RawQuery = query.Encode()
+		}
+		if user := t.secret.User; user != nil && r.Header.Get("Authorization") == "" {
+			password, _ := user.Password()
+			r.SetBasicAuth(user.Username(), password)
+		}
+	}
+}
+
+// late says of an error whether it is that the server took too long.
+func (t *transport) late(asked context.Context, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && asked.Err() == nil {
+		return fmt.Errorf("no answer within %s (%s): %w", t.timeout, timeoutKey, context.DeadlineExceeded)
+	}
+	return err
+}
+
+// A body gives the deadline back once it is read or closed.
+type body struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+	late   func(error) error
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = b.late(err)
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
+}
+
+// withoutMethod is an error of an HTTP client without the method and address that stand before its cause.
+func withoutMethod(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) && strings.HasPrefix(err.Error(), wrapped.Op) {
+		return wrapped.Err
+	}
+	return err
+}

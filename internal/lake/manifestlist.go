@@ -84,25 +84,8 @@ func readList(text []byte) (*manifestList, error) {
 	return list, nil
 }
 
-// replace puts one manifest, at the end, in the place of others. In a list of format version 3 it gets
-// the row ID after those of the snapshot's own rows: none of its files takes one from it, so that the
-// next snapshot may begin there.
+// replace puts one manifest, at the end, in the place of others; nil: none.
 func (l *manifestList) replace(old []iceberg.ManifestFile, merged iceberg.ManifestFile, snapshot *table.Snapshot, version int) error {
-	row := int64(0)
-	if version >= 3 {
-		if snapshot.FirstRowID == nil || snapshot.AddedRows == nil {
-			return errors.New("the snapshot has no row IDs")
-		}
-		row = *snapshot.FirstRowID + *snapshot.AddedRows
-	}
-	var text bytes.Buffer
-	if err := iceberg.WriteManifestList(version, &text, snapshot.SnapshotID, snapshot.ParentSnapshotID, &snapshot.SequenceNumber, row, []iceberg.ManifestFile{merged}); err != nil {
-		return err
-	}
-	added, err := readList(text.Bytes())
-	if err != nil {
-		return err
-	}
 	gone := map[string]bool{}
 	for _, m := range old {
 		gone[m.FilePath()] = true
@@ -113,9 +96,33 @@ func (l *manifestList) replace(old []iceberg.ManifestFile, merged iceberg.Manife
 			kept.manifests, kept.entries = append(kept.manifests, m), append(kept.entries, l.entries[i])
 		}
 	}
-	kept.manifests, kept.entries = append(kept.manifests, added.manifests...), append(kept.entries, added.entries...)
+	if merged != nil {
+		added, err := listOf(merged, snapshot, version)
+		if err != nil {
+			return err
+		}
+		kept.manifests, kept.entries = append(kept.manifests, added.manifests...), append(kept.entries, added.entries...)
+	}
 	*l = kept
 	return nil
+}
+
+// listOf is a list of one manifest that was written for the snapshot, with what it inherits. In format
+// version 3 it gets the row ID after those of the snapshot's own rows: each of its files has an ID
+// already, so none takes one from it, and the next snapshot may begin there.
+func listOf(merged iceberg.ManifestFile, snapshot *table.Snapshot, version int) (*manifestList, error) {
+	row := int64(0)
+	if version >= 3 {
+		if snapshot.FirstRowID == nil || snapshot.AddedRows == nil {
+			return nil, errors.New("the snapshot has no row IDs")
+		}
+		row = *snapshot.FirstRowID + *snapshot.AddedRows
+	}
+	var text bytes.Buffer
+	if err := iceberg.WriteManifestList(version, &text, snapshot.SnapshotID, snapshot.ParentSnapshotID, &snapshot.SequenceNumber, row, []iceberg.ManifestFile{merged}); err != nil {
+		return nil, err
+	}
+	return readList(text.Bytes())
 }
 
 // write puts the list in the place of the file at path.

@@ -42,9 +42,11 @@ func (t *Table) mergeRule() *mergeRule {
 // bin returns the manifests to merge into one, as they stand in the list of a snapshot; none where all
 // may stay. Manifests of one partition spec are packed from the oldest on until the target size is
 // reached. The bin that the snapshot's own manifest falls into waits until it has as many as the rule
-// says. All this is Java's rule, but for three things: one bin a commit, at most mergeMost manifests,
-// and the snapshot's own manifest is never merged, so that its rows get their IDs as in any append.
-func (r mergeRule) bin(manifests []iceberg.ManifestFile, snapshot int64, mergeable func(spec int) bool) []iceberg.ManifestFile {
+// says. All this is Java's rule, but for three things: one bin a commit, not many more than mergeMost
+// manifests, and the snapshot's own manifest is never merged, so that its rows get their IDs as in any
+// append.
+func (r mergeRule) bin(manifests []iceberg.ManifestFile, snapshot int64, mergeable map[int]bool) []iceberg.ManifestFile {
+	most := max(mergeMost, r.count)
 	open := map[int32][]iceberg.ManifestFile{} // by spec
 	size := map[int32]int64{}
 	ready := func(bin []iceberg.ManifestFile) []iceberg.ManifestFile {
@@ -57,10 +59,10 @@ func (r mergeRule) bin(manifests []iceberg.ManifestFile, snapshot int64, mergeab
 	}
 	for _, m := range slices.Backward(manifests) {
 		spec := m.PartitionSpecID()
-		if m.ManifestContent() != iceberg.ManifestContentData || !mergeable(int(spec)) {
+		if m.ManifestContent() != iceberg.ManifestContentData || !mergeable[int(spec)] {
 			continue
 		}
-		if len(open[spec]) > 0 && (size[spec]+m.Length() > r.size || len(open[spec]) == mergeMost) {
+		if len(open[spec]) > 0 && (size[spec]+m.Length() > r.size || len(open[spec]) == most) {
 			if bin := ready(open[spec]); bin != nil {
 				return bin
 			}
@@ -77,7 +79,7 @@ func (r mergeRule) bin(manifests []iceberg.ManifestFile, snapshot int64, mergeab
 	return nil
 }
 
-// mergeable tells whether manifests of a partition spec can be written anew without loss: a value of a
+// mergeable tells whether manifests of a partition spec can be written anew without loss. A value of a
 // column that the schema no longer has cannot.
 func (t *Table) mergeable(spec int) bool {
 	s := t.Metadata().PartitionSpecByID(spec)
@@ -94,7 +96,8 @@ func (t *Table) mergeable(spec int) bool {
 			}
 		}
 	}
-	return true
+	_, err := iceberg.NewManifestWriter(t.Metadata().Version(), io.Discard, *s, t.Schema(), 0)
+	return err == nil
 }
 
 // merge merges manifests of a staged snapshot where the table's rule says so, and puts the merged one
@@ -106,7 +109,14 @@ func (t *Table) merge(ctx context.Context, fs iceio.WriteFileIO, snapshot *table
 	if rule == nil {
 		return nil
 	}
-	bin := rule.bin(list.manifests, snapshot.SnapshotID, t.mergeable)
+	mergeable := map[int]bool{}
+	for _, m := range list.manifests {
+		spec := int(m.PartitionSpecID())
+		if _, known := mergeable[spec]; !known {
+			mergeable[spec] = t.mergeable(spec)
+		}
+	}
+	bin := rule.bin(list.manifests, snapshot.SnapshotID, mergeable)
 	if len(bin) == 0 {
 		return nil
 	}
@@ -117,7 +127,7 @@ func (t *Table) merge(ctx context.Context, fs iceio.WriteFileIO, snapshot *table
 	return list.replace(bin, merged, snapshot, t.Metadata().Version())
 }
 
-// mergedManifest writes one manifest with the live entries of others.
+// mergedManifest writes one manifest with the live entries of others; nil where all were deleted.
 func (t *Table) mergedManifest(ctx context.Context, fs iceio.WriteFileIO, snapshot *table.Snapshot, bin []iceberg.ManifestFile) (iceberg.ManifestFile, error) {
 	var text bytes.Buffer
 	spec := t.Metadata().PartitionSpecByID(int(bin[0].PartitionSpecID()))
@@ -125,13 +135,19 @@ func (t *Table) mergedManifest(ctx context.Context, fs iceio.WriteFileIO, snapsh
 	if err != nil {
 		return nil, err
 	}
+	live := int32(0)
 	for _, m := range bin {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := copyLive(w, fs, m); err != nil {
+		files, err := copyLive(w, fs, m)
+		if err != nil {
 			return nil, fmt.Errorf("manifest %q: %w", m.FilePath(), err)
 		}
+		live += files
+	}
+	if live == 0 {
+		return nil, nil
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
@@ -147,16 +163,16 @@ func (t *Table) mergedManifest(ctx context.Context, fs iceio.WriteFileIO, snapsh
 	return w.ToManifestFile(path, int64(text.Len()))
 }
 
-// copyLive writes the live entries of a manifest, as existing ones, and holds their number against what
-// the list says.
-func copyLive(w *iceberg.ManifestWriter, fs iceio.IO, m iceberg.ManifestFile) error {
+// copyLive writes the live entries of a manifest, as existing ones, and returns their number, which it
+// holds against what the list says.
+func copyLive(w *iceberg.ManifestWriter, fs iceio.IO, m iceberg.ManifestFile) (int32, error) {
 	text, err := read(fs, m.FilePath())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r, err := iceberg.NewManifestReader(m, bytes.NewReader(text))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer r.Close()
 	files, rows := int32(0), int64(0)
@@ -166,21 +182,21 @@ func copyLive(w *iceberg.ManifestWriter, fs iceio.IO, m iceberg.ManifestFile) er
 			break
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if entry.Status() == iceberg.EntryStatusDELETED {
 			continue
 		}
 		files, rows = files+1, rows+entry.DataFile().Count()
 		if err := w.Existing(entry); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if m.AddedDataFiles() < 0 || m.ExistingDataFiles() < 0 || m.AddedRows() < 0 || m.ExistingRows() < 0 {
-		return nil // a v1 list need not say
+		return files, nil // a v1 list need not say
 	}
 	if said, saidRows := m.AddedDataFiles()+m.ExistingDataFiles(), m.AddedRows()+m.ExistingRows(); said != files || saidRows != rows {
-		return fmt.Errorf("it has %d live files of %d rows, but the manifest list says %d of %d", files, rows, said, saidRows)
+		return 0, fmt.Errorf("it has %d live files of %d rows, but the manifest list says %d of %d", files, rows, said, saidRows)
 	}
-	return nil
+	return files, nil
 }

@@ -45,6 +45,7 @@ func (e *Encoder) collect(s *Shape, n *node) {
 func (e *Encoder) append(arr arrow.Array, v span) error {
 	for _, l := range e.leaves {
 		if l.w == nil {
+			l.hint = noHint
 			if err := l.open(); err != nil {
 				return err
 			}

@@ -30,6 +30,7 @@ type leafEncoder struct {
 	plain int // chunks to come without a dictionary
 	nans  int64
 	begun bool // the chunk has values
+	hint  hint // what the source of the values teaches
 
 	pageRows int   // rows in the open page
 	pageSeen int64 // bytes of finished pages when last looked
@@ -48,7 +49,7 @@ func (l *leafEncoder) open() error {
 	l.sink = &Sink{}
 	path := l.leaf.Col.Path()
 	props := l.leaf.Props
-	if l.plain > 0 {
+	if l.plain > 0 || l.hint == noDictionary {
 		props = l.leaf.plain
 	}
 	l.meta = metadata.NewColumnChunkMetaDataBuilder(props, l.leaf.Col)
@@ -89,21 +90,28 @@ func (l *leafEncoder) discard() {
 // put writes the values that v means with their levels; def and rep are nil where the leaf has none.
 // Every value that v means is there, and def has as many at the leaf's own level.
 func (l *leafEncoder) put(arr arrow.Array, v span, def, rep []int16) error {
-	levels := len(def)
-	if def == nil {
-		levels = v.n
-	}
-	if levels == 0 {
-		return nil
-	}
 	size, err := sizes(arr)
 	if err != nil {
 		return fmt.Errorf("column %q: %w", l.leaf.Name, err)
 	}
+	return l.each(size, v, def, rep, func(v span, def, rep []int16) error { return l.write(arr, v, def, rep) })
+}
+
+// putDecoded writes what was read of a flat leaf.
+func (l *leafEncoder) putDecoded(d *decoded, def []int16) error {
+	return l.each(d.sizes(l.w.Type()), rowsOf(0, d.values), def, nil, func(v span, def, _ []int16) error { return l.writeDecoded(d, v, def) })
+}
+
+// each hands values to write in runs that pages hold.
+func (l *leafEncoder) each(size valueSizes, v span, def, rep []int16, write func(v span, def, rep []int16) error) error {
+	levels := len(def)
+	if def == nil {
+		levels = v.n
+	}
 	for at, val := 0, 0; at < levels; {
 		d, r := tail(def, at), tail(rep, at)
 		k, nv, rows := l.cut(size, v.sub(val, v.n-val), levels-at, d, r)
-		if err := l.write(arr, v.sub(val, nv), head(d, k), head(r, k)); err != nil {
+		if err := write(v.sub(val, nv), head(d, k), head(r, k)); err != nil {
 			return fmt.Errorf("column %q: %w", l.leaf.Name, err)
 		}
 		if err := l.endPage(rows); err != nil {

@@ -3,7 +3,6 @@ package datafile
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -16,6 +15,7 @@ type valueSizes struct {
 	width int // of each; 0: by offsets
 	o32   []int32
 	o64   []int64
+	bytes []parquet.ByteArray
 }
 
 func (s valueSizes) at(i int) int {
@@ -24,6 +24,8 @@ func (s valueSizes) at(i int) int {
 		return s.width
 	case s.o32 != nil:
 		return int(s.o32[i+1]-s.o32[i]) + 4
+	case s.bytes != nil:
+		return len(s.bytes[i]) + 4
 	}
 	return int(s.o64[i+1]-s.o64[i]) + 4
 }
@@ -91,19 +93,11 @@ func (l *leafEncoder) write(arr arrow.Array, v span, def, rep []int16) (err erro
 		_, err = w.WriteBatch(pick(&l.i64, fixedValues[int64](arr), v), def, rep)
 	case *file.Float32ColumnChunkWriter:
 		out := pick(&l.f32, fixedValues[float32](arr), v)
-		for _, x := range out {
-			if x != x {
-				l.nans++
-			}
-		}
+		l.countNaNs32(out)
 		_, err = w.WriteBatch(out, def, rep)
 	case *file.Float64ColumnChunkWriter:
 		out := pick(&l.f64, fixedValues[float64](arr), v)
-		for _, x := range out {
-			if math.IsNaN(x) {
-				l.nans++
-			}
-		}
+		l.countNaNs64(out)
 		_, err = w.WriteBatch(out, def, rep)
 	case *file.ByteArrayColumnChunkWriter:
 		err = l.writeBytes(w, arr, v, def, rep)
@@ -113,6 +107,22 @@ func (l *leafEncoder) write(arr arrow.Array, v span, def, rep []int16) (err erro
 		err = fmt.Errorf("no writer for Parquet type %s", l.w.Type())
 	}
 	return err
+}
+
+func (l *leafEncoder) countNaNs32(values []float32) {
+	for _, x := range values {
+		if x != x {
+			l.nans++
+		}
+	}
+}
+
+func (l *leafEncoder) countNaNs64(values []float64) {
+	for _, x := range values {
+		if x != x {
+			l.nans++
+		}
+	}
 }
 
 func (l *leafEncoder) writeBytes(w *file.ByteArrayColumnChunkWriter, arr arrow.Array, v span, def, rep []int16) (err error) {

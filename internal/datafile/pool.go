@@ -30,6 +30,9 @@ type task struct {
 	span   span
 	weight int64
 
+	from     *taking // instead of rows: those from first on, n of them, of its column
+	first, n int64
+
 	end   *rowGroup // instead of rows
 	index int       // of the column in it
 }
@@ -110,9 +113,15 @@ func (p *pool) work() {
 			if t.end != nil {
 				t.end.done(t.index, nil)
 			}
+			if t.from != nil {
+				t.from.fail(t.column, err)
+			}
 		}
 		if t.rows != nil {
 			t.rows.drop()
+		}
+		if t.from != nil {
+			t.from.drop()
 		}
 		p.mu.Lock()
 		c.busy = false
@@ -124,6 +133,9 @@ func (p *pool) work() {
 
 // run does the task; on failure a row group's end is not told, which the caller does.
 func (t task) run(e *Encoder) error {
+	if t.from != nil {
+		return e.take(t.from.columns[t.column], t.first, t.n)
+	}
 	if t.end == nil {
 		arr, err := t.rows.column(t.column)
 		if err != nil {

@@ -22,6 +22,8 @@ type Writer struct {
 	heldBytes int64
 	failed    error // of this batch: nothing but Abort is left
 
+	taking *taking // the row group that is being taken as it is
+
 	mu   sync.Mutex
 	idle [][]*Encoder // with their buffers, for the batches to come
 }
@@ -219,6 +221,7 @@ func (w *Writer) recycle(b *batch) {
 // they are: nothing here deletes files. The Writer is then ready for another batch.
 func (w *Writer) Abort() {
 	w.release()
+	w.leave()
 	w.failed = nil
 	b := w.batch
 	w.batch = nil

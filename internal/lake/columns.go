@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+
+	"icepipe/pkg/rows"
 )
 
 // fieldIDKey is Arrow's metadata key for a Parquet field ID.
@@ -24,6 +26,9 @@ type columnMap struct {
 	int96  map[int]*arrow.TimestampType // those of them that are INT96, with what they are read as
 	arrow  *arrow.Schema                // what they are, under the names that the file has
 	schema *iceberg.Schema              // the same
+
+	byID map[int]int // leaf of each field of the file that is flat, rows.Opaque of the others
+	flat []int       // leaves by column of the scan's schema, as rows.Part has them
 }
 
 // newColumnMap finds the top-level fields want, by ID with their types in the table, in a file.
@@ -33,7 +38,7 @@ func newColumnMap(manifest *pqarrow.SchemaManifest, mapping iceberg.NameMapping,
 		return columnMap{}, fmt.Errorf("its columns have no field IDs and the table has no name mapping, so that nobody can tell which column is which; set the table property %s", table.DefaultNameMappingKey)
 	}
 	root := &iceberg.MappedField{Fields: mapping}
-	m := columnMap{int96: map[int]*arrow.TimestampType{}}
+	m := columnMap{int96: map[int]*arrow.TimestampType{}, byID: map[int]int{}}
 	var fields []arrow.Field
 	for _, f := range manifest.Fields {
 		names.broken = nil
@@ -43,6 +48,7 @@ func newColumnMap(manifest *pqarrow.SchemaManifest, mapping iceberg.NameMapping,
 		if !ok || !wanted {
 			continue
 		}
+		m.byID[id] = rows.Opaque
 		if names.broken != nil {
 			return columnMap{}, fmt.Errorf("column %q: %w", f.Field.Name, names.broken)
 		}
@@ -52,6 +58,8 @@ func newColumnMap(manifest *pqarrow.SchemaManifest, mapping iceberg.NameMapping,
 		if f.IsLeaf() && isInt96(f.ColIndex) {
 			m.int96[f.ColIndex] = int96Type(as)
 			field.Type = m.int96[f.ColIndex]
+		} else if f.IsLeaf() {
+			m.byID[id] = f.ColIndex
 		}
 		fields = append(fields, field)
 		m.leaves = append(m.leaves, leaves...)

@@ -125,19 +125,20 @@ func (r *run) open(ctx context.Context, fs iceio.IO, task plannedFile, positions
 		f.src.close()
 		return nil, err
 	}
+	f.columns.flat = flatLeaves(r.schema, f.columns.byID)
 	return f, nil
 }
 
-// group yields the spans of a row group of n rows: one that is not opened when the whole of it goes
-// into the open batch, else record batches cut where batches end.
+// group yields the spans of a row group of n rows, cut where batches end: promises where no row is
+// deleted, else record batches.
 func (r *run) group(ctx context.Context, f *openFile, at rows.Cursor, before, n, skip int64, yield func(rows.Span, error) bool) (bool, error) {
 	plain := f.deleted == nil && len(f.keys) == 0
 	if plain && skip == n {
 		return true, nil
 	}
 	r.bytes += f.bytes(at.RowGroup)
-	if plain && skip == 0 && n <= r.room() {
-		return r.promise(ctx, f, at, n, yield), nil
+	if plain && skip < n {
+		return r.parts(ctx, f, at, n, skip, yield), nil
 	}
 	for batch, err := range r.live(ctx, f, at.RowGroup, before) {
 		if err != nil {
@@ -200,32 +201,6 @@ func (r *run) move(span *rows.Span) {
 	if r.inBatch == r.options.BatchRows {
 		span.EndsBatch, r.inBatch = true, 0
 	}
-}
-
-// promise yields a whole row group as one span that is not opened.
-func (r *run) promise(ctx context.Context, f *openFile, at rows.Cursor, n int64, yield func(rows.Span, error) bool) bool {
-	span := rows.Span{From: r.at, To: at.Advance(n), Rows: n,
-		Whole: &rows.RowGroup{Path: f.src.path, Ordinal: at.RowGroup, Rows: n}}
-	from := r.at
-	r.move(&span)
-	ends := span.EndsBatch
-	span.Read = func(ctx context.Context) iter.Seq2[rows.Span, error] {
-		return func(yield func(rows.Span, error) bool) {
-			for batch, err := range r.live(ctx, f, at.RowGroup, 0) {
-				if err != nil {
-					yield(rows.Span{}, fmt.Errorf("scan table %q: %w", r.table.Name(), err))
-					return
-				}
-				to := at.Advance(batch.NumRows())
-				part := rows.Span{From: from, To: to, Rows: batch.NumRows(), Batch: batch, EndsBatch: ends && to == span.To}
-				at, from = to, to
-				if !yield(part, nil) {
-					return
-				}
-			}
-		}
-	}
-	return yield(span, nil)
 }
 
 // live yields the rows of a row group that no delete took out, in the scan's schema. before is the

@@ -180,15 +180,15 @@ func TestScanPromises(t *testing.T) {
 			t.Fatal(err)
 		}
 		kind := "opened"
-		if span.Whole != nil {
-			kind = fmt.Sprintf("whole group %d", span.Whole.Ordinal)
+		if span.Part != nil {
+			kind = fmt.Sprintf("group %d from %d of %d", span.Part.Ordinal, span.Part.From, span.Part.GroupRows)
 		}
 		got = append(got, fmt.Sprintf("%s, %d rows, ends %v", kind, span.Rows, span.EndsBatch))
 		span.Release()
 	}
 	equal(t, "spans", got, []string{
-		"whole group 0, 5 rows, ends false", "whole group 1, 3 rows, ends true", "whole group 2, 2 rows, ends false",
-		"whole group 0, 1 rows, ends false", "opened, 5 rows, ends true", "opened, 2 rows, ends false", "whole group 1, 2 rows, ends false",
+		"group 0 from 0 of 5, 5 rows, ends false", "group 1 from 0 of 3, 3 rows, ends true", "group 2 from 0 of 2, 2 rows, ends false",
+		"group 0 from 0 of 1, 1 rows, ends false", "group 0 from 0 of 7, 5 rows, ends true", "group 0 from 5 of 7, 2 rows, ends false", "group 1 from 0 of 2, 2 rows, ends false",
 	})
 	if seal, err := stream.Seal(); err != nil || seal.Rows != 20 {
 		t.Errorf("seal %+v, %v", seal, err)

@@ -17,6 +17,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
+
+	"icepipe/internal/datafile"
 )
 
 const (
@@ -29,6 +31,7 @@ const (
 type source struct {
 	path   string
 	reader *file.Reader
+	file   *datafile.Source // of reader
 	mem    memory.Allocator
 }
 
@@ -48,14 +51,16 @@ func openSource(ctx context.Context, fs iceio.IO, path string, want int64, mem m
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %q: %w", path, err), f.Close())
 	}
-	s := &source{path: path, reader: reader, mem: mem}
+	s := &source{path: path, reader: reader, file: datafile.NewSource(path, reader), mem: mem}
 	if n := reader.NumRows(); want >= 0 && n != want {
-		return nil, errors.Join(fmt.Errorf("file %q holds %d rows, but the table's manifest says %d: it was changed or cut short", path, n, want), s.close())
+		s.close()
+		return nil, fmt.Errorf("file %q holds %d rows, but the table's manifest says %d: it was changed or cut short", path, n, want)
 	}
 	return s, nil
 }
 
-func (s *source) close() error { return s.reader.Close() }
+// close closes the file once those who hold s.file have released it too.
+func (s *source) close() { s.file.Release() }
 
 // rowGroupRows are the rows of each row group.
 func (s *source) rowGroupRows() []int64 {

@@ -37,6 +37,13 @@ func arrange(in rows.Stream, p *plan.Plan, dst *lake.Table) (*arranged, error) {
 	return &arranged{plan: resolved, projector: projector}, nil
 }
 
+// part is a part of a row group with its columns in their places.
+func (a *arranged) part(p *rows.Part) *rows.Part {
+	out := *p
+	out.Leaves = leaves(p.Leaves, a.projector.Origins())
+	return &out
+}
+
 // samePlan holds the plan of a resumed job against the one that its checkpoint records: every
 // destination column, at any depth, gets its values from the same source column as in the batches
 // before. Nothing is changed.

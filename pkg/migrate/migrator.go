@@ -35,11 +35,11 @@ func (m *Migrator) Run(ctx context.Context) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	out, _, err := m.reconcile(ctx, rows.Ahead(ctx, in, readAhead))
+	out, _, err := m.reconcile(ctx, in)
 	if err != nil {
 		return Receipt{}, err
 	}
-	return Write(ctx, out, m.Dest, m.Write)
+	return write(ctx, out, m.Dest, m.Write, readAhead)
 }
 
 // destined refuses a branch that is to be named, and a checkpoint whose job is over or has another

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
@@ -100,24 +101,65 @@ func ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, dst rows.Tab
 	out.Header.Destination = &dst
 	out.Header.Reconciler = p.Settings.Canonical()
 	out.Schema = projector.Schema()
-	opened := rows.Opened(ctx, in)
 	out.Spans = func(yield func(rows.Span, error) bool) {
-		for span, err := range opened.Spans {
+		for span, err := range in.Spans {
 			if err != nil {
 				yield(rows.Span{}, err)
 				return
 			}
-			batch, err := projector.Project(span.Batch)
-			span.Release()
-			if err != nil {
-				yield(rows.Span{}, fmt.Errorf("rows from cursor %s: %w", span.From, err))
-				return
-			}
-			span.Batch = batch
-			if !yield(span, nil) {
+			span, err := projected(span, projector)
+			if !yield(span, err) || err != nil {
 				return
 			}
 		}
 	}
 	return out, nil
+}
+
+// projected is a span with its rows projected, once it is opened where it is not yet. It takes the span over.
+func projected(span rows.Span, projector *plan.Projector) (rows.Span, error) {
+	if span.Read == nil {
+		batch, err := projector.Project(span.Batch)
+		span.Release()
+		if err != nil {
+			return rows.Span{}, fmt.Errorf("rows from cursor %s: %w", span.From, err)
+		}
+		span.Batch = batch
+		return span, nil
+	}
+	read := span.Read
+	span.Read = func(ctx context.Context) iter.Seq2[rows.Span, error] {
+		return func(yield func(rows.Span, error) bool) {
+			for part, err := range read(ctx) {
+				if err == nil {
+					part, err = projected(part, projector)
+				}
+				if !yield(part, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+	if span.Part != nil {
+		part := *span.Part
+		part.Leaves = leaves(part.Leaves, projector.Origins())
+		span.Part = &part
+	}
+	return span, nil
+}
+
+// leaves are those of a part's columns after a projection.
+func leaves(of, origins []int) []int {
+	out := make([]int, len(origins))
+	for i, from := range origins {
+		switch {
+		case from == plan.Empty:
+			out[i] = rows.Nulls
+		case from == plan.Made:
+			out[i] = rows.Opaque
+		default:
+			out[i] = of[from]
+		}
+	}
+	return out
 }

@@ -56,6 +56,12 @@ type Event struct {
 // while one commits. Of a stream that ends before its seal the last, unfinished batch is not committed.
 // On any error what was committed stays and is in the receipt.
 func Write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions) (Receipt, error) {
+	return write(ctx, in, dst, o, 0)
+}
+
+// write is Write with spans opened ahead by a goroutine of their own. Such a stream must not come from a
+// pipe: an upstream that stalls would hold the goroutine, and so the end of a run that failed.
+func write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions, ahead int) (Receipt, error) {
 	if err := audited(dst.lake, o.Branch); err != nil {
 		return Receipt{}, err
 	}
@@ -75,7 +81,7 @@ func Write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions) (Rec
 	if err != nil {
 		return Receipt{}, err
 	}
-	w := &writer{job: j, in: in, plan: planned, dst: dst.lake, options: o}
+	w := &writer{job: j, in: in, plan: planned, dst: dst.lake, options: o, ahead: ahead}
 	err = w.run(ctx)
 	return w.receipt(), err
 }
@@ -118,6 +124,7 @@ type writer struct {
 	plan    *plan.Plan
 	dst     *lake.Table
 	options WriteOptions
+	ahead   int // spans that are opened before they are asked for
 
 	changes  []string
 	warnings []string
@@ -205,11 +212,11 @@ func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err
 	commits := newCommitter(ctx, w)
 	defer func() { err = together(commits.wait(), err) }()
 	batch := open{from: w.job.start, to: w.job.start, number: w.job.note.Batches}
-	for span, err := range rows.Opened(ctx, w.in).Spans {
-		if err != nil {
-			return 0, err
+	for span, err := range w.opened(ctx, w.job.start, files, arranged).Spans {
+		if err == nil {
+			err = w.take(ctx, span, &batch, files, arranged)
 		}
-		if err := w.take(ctx, span, &batch, files, arranged); err != nil {
+		if err != nil {
 			return 0, err
 		}
 		if span.EndsBatch {
@@ -261,20 +268,40 @@ func (w *writer) take(ctx context.Context, span rows.Span, batch *open, files *d
 	batch.to = span.To
 	batch.rows += span.Rows
 	w.taken += span.Rows
-	if span.Batch.NumRows() == 0 {
+	if span.Batch != nil && span.Batch.NumRows() == 0 {
 		return nil
 	}
-	record, err := arranged.projector.Project(span.Batch)
-	if err == nil {
-		err = files.Write(ctx, record)
-		record.Release()
-	}
+	n, err := w.put(ctx, span, files, arranged)
 	if err != nil {
 		return fmt.Errorf("batch %d, rows from cursor %s: %w", batch.number, span.From, err)
 	}
-	batch.written += span.Batch.NumRows()
+	batch.written += n
 	w.observe()
 	return nil
+}
+
+// opened is the stream with those spans opened that the files cannot take as parts of a row group, or that
+// begin before start.
+func (w *writer) opened(ctx context.Context, start rows.Cursor, files *datafile.Writer, arranged *arranged) rows.Stream {
+	if w.ahead == 0 {
+		return rows.Opened(ctx, w.in)
+	}
+	return rows.Ahead(ctx, w.in, w.ahead, func(s rows.Span) bool {
+		return s.Part != nil && s.From.Compare(start) >= 0 && files.Takes(arranged.part(s.Part))
+	})
+}
+
+// put hands a span's rows to the files, and says how many.
+func (w *writer) put(ctx context.Context, span rows.Span, files *datafile.Writer, arranged *arranged) (int64, error) {
+	if span.Batch == nil {
+		return span.Rows, files.Take(ctx, arranged.part(span.Part), span.Rows)
+	}
+	record, err := arranged.projector.Project(span.Batch)
+	if err != nil {
+		return 0, err
+	}
+	defer record.Release()
+	return record.NumRows(), files.Write(ctx, record)
 }
 
 // finish closes the files of a batch and hands them on to be committed. A batch without rows makes no

@@ -48,6 +48,33 @@ func (p *Plan) Projector(src *arrow.Schema, mem memory.Allocator) (*Projector, e
 // plan's target, with field IDs where they are known.
 func (p *Projector) Schema() *arrow.Schema { return p.target }
 
+// Where a target column's values come from, when from no source column as they are.
+const (
+	Made  = -1 // they are made: a cast, a default, a struct of other fields
+	Empty = -2 // every value is null
+)
+
+// Origins says for each target column of which source column it has the values, be it promoted or not;
+// Made or Empty where of none.
+func (p *Projector) Origins() []int {
+	out := make([]int, len(p.columns))
+	for i, s := range p.columns {
+		switch s.step.(type) {
+		case nil, relabel, *widenStep[int32, int64], *widenStep[float32, float64]:
+			out[i] = s.from
+		default:
+			out[i] = Made
+		}
+		if s.from < 0 {
+			out[i] = Made
+			if s.fill.null {
+				out[i] = Empty
+			}
+		}
+	}
+	return out
+}
+
 // Project returns rec as the destination wants it. It borrows rec; the caller owns the result and
 // releases it. Memory of columns that are taken as they are is shared with rec. A value that does
 // not fit is a *ValueError.

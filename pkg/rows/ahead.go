@@ -4,8 +4,11 @@ import "context"
 
 // Ahead returns the stream with its spans opened by a goroutine of their own, n of them ahead of the
 // consumer. The goroutine has ended when the ranging over Spans has.
-func Ahead(ctx context.Context, in Stream, n int) Stream {
-	opened := Opened(ctx, in)
+//
+// A promise for which keep returns true is handed on as it is: the consumer takes its rows from its
+// Part and does not open it. keep is called by that goroutine; nil keeps none.
+func Ahead(ctx context.Context, in Stream, n int, keep func(Span) bool) Stream {
+	opened := opened(ctx, in, keep)
 	out := opened
 	out.Spans = func(yield func(Span, error) bool) {
 		type item struct {

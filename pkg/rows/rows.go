@@ -39,7 +39,7 @@ type Stream struct {
 // of a stream share a cursor: To of one is From of the next.
 //
 // A span is opened, and then holds one record batch, or it is a promise, and opens into such spans.
-// The consumer that was given a span owns its record batch and releases it.
+// The consumer that was given a span owns what it holds, record batch or part, and releases it.
 type Span struct {
 	From, To  Cursor
 	Rows      int64  // source rows that passed the filter, before rejects
@@ -48,45 +48,78 @@ type Span struct {
 
 	Batch arrow.RecordBatch // nil while the span is not opened
 
-	// Whole is set on a span that is not opened and stands for a whole row group of a Parquet
-	// file from which nothing was taken out: its column chunks are its rows.
-	Whole *RowGroup
+	// Part is set on a span that is not opened and from whose rows nothing was taken out: they
+	// are Rows rows of a row group of a Parquet file, and can be had from there.
+	Part *Part
 	// Read opens the span; nil on an opened one. It is called at most once, before the stream's
 	// next span is asked for. The spans that it yields make up this one; the last of them ends
 	// a batch if this one does.
 	Read func(context.Context) iter.Seq2[Span, error]
 }
 
-// A RowGroup names a row group of a Parquet data file.
-type RowGroup struct {
-	Path    string // as the table's manifest has it
-	Ordinal int
-	Rows    int64
+// A Part is consecutive rows of a row group of a Parquet data file, all of them live.
+type Part struct {
+	Path      string // as the table's manifest has it
+	Ordinal   int    // of the row group
+	GroupRows int64  // of the whole row group
+	From      int64  // row of the row group that the part begins with
+	File      File   // the open file, counted: a part holds it once
+	Leaves    []int  // by column of the stream: the leaf of the file that holds it, Opaque or Nulls
 }
 
-// Open yields the opened spans that s is made of: s itself when it is opened.
+// What a column of a part is when it is no leaf of the file.
+const (
+	Opaque = -1 // it takes opening the span to know the values
+	Nulls  = -2 // every value is null
+)
+
+// A File is an open file that parts of spans lie in. It is closed when the last of its holders has
+// released it. Who reads files knows what is behind it (internal/datafile: Source).
+type File interface {
+	Retain()
+	Release()
+}
+
+// Open yields the opened spans that s is made of: s itself when it is opened. It takes s over.
 func (s Span) Open(ctx context.Context) iter.Seq2[Span, error] {
 	if s.Read == nil {
 		return func(yield func(Span, error) bool) { yield(s, nil) }
 	}
-	return s.Read(ctx)
+	return func(yield func(Span, error) bool) {
+		defer s.Release()
+		s.Read(ctx)(yield)
+	}
 }
 
-// Release gives the span's record batch back, if it holds one.
+// Release gives back what the span holds.
 func (s Span) Release() {
 	if s.Batch != nil {
 		s.Batch.Release()
+	}
+	if s.Part != nil && s.Part.File != nil {
+		s.Part.File.Release()
 	}
 }
 
 // Opened returns the stream with each of its spans opened.
 func Opened(ctx context.Context, in Stream) Stream {
+	return opened(ctx, in, nil)
+}
+
+// opened opens the spans that keep, if there is one, does not want as they are.
+func opened(ctx context.Context, in Stream, keep func(Span) bool) Stream {
 	out := in
 	out.Spans = func(yield func(Span, error) bool) {
 		for span, err := range in.Spans {
 			if err != nil {
 				yield(Span{}, err)
 				return
+			}
+			if keep != nil && span.Read != nil && keep(span) {
+				if !yield(span, nil) {
+					return
+				}
+				continue
 			}
 			for part, err := range span.Open(ctx) {
 				if !yield(part, err) || err != nil {

@@ -35,9 +35,14 @@ type source struct {
 	spans  int
 	fails  int // at the span of that number, -1 never
 	opened atomic.Int64
+	held   atomic.Int64 // parts that nobody has released
 	ended  atomic.Bool
 	whole  bool
 }
+
+// Retain and Release count the holders of the file that all parts lie in.
+func (s *source) Retain()  { s.held.Add(1) }
+func (s *source) Release() { s.held.Add(-1) }
 
 func (s *source) stream() rows.Stream {
 	return rows.Stream{Schema: schema, Spans: s.all, Seal: func() (rows.Seal, error) {
@@ -60,7 +65,8 @@ func (s *source) all(yield func(rows.Span, error) bool) {
 		if i%2 == 0 {
 			span.Batch = record(s.mem, int64(3*i), int64(3*i+1), int64(3*i+2))
 		} else {
-			span.Whole, span.Read = &rows.RowGroup{Ordinal: i, Rows: 3}, s.read(span)
+			s.Retain()
+			span.Part, span.Read = &rows.Part{Ordinal: i, GroupRows: 3, File: s}, s.read(span)
 		}
 		if !yield(span, nil) {
 			return
@@ -120,7 +126,7 @@ func counting(n int) []int64 {
 func adaptors(ctx context.Context) map[string]func(rows.Stream) rows.Stream {
 	out := map[string]func(rows.Stream) rows.Stream{"opened": func(in rows.Stream) rows.Stream { return rows.Opened(ctx, in) }}
 	for _, n := range []int{0, 1, 3, 100} {
-		out[fmt.Sprintf("%d ahead", n)] = func(in rows.Stream) rows.Stream { return rows.Ahead(ctx, in, n) }
+		out[fmt.Sprintf("%d ahead", n)] = func(in rows.Stream) rows.Stream { return rows.Ahead(ctx, in, n, nil) }
 	}
 	return out
 }
@@ -143,6 +149,9 @@ func TestOpenedAndAhead(t *testing.T) {
 			if seal, err := in.Seal(); err != nil || seal.Rows != 24 {
 				t.Errorf("seal %+v, %v", seal, err)
 			}
+			if n := s.held.Load(); n != 0 {
+				t.Errorf("%d parts are held", n)
+			}
 		})
 	}
 }
@@ -157,6 +166,9 @@ func TestConsumerBreaksOff(t *testing.T) {
 			_, _, err := values(in, n)
 			if err != nil || !s.ended.Load() {
 				t.Errorf("%s, %d spans: error %v, producer ended %v", name, n, err, s.ended.Load())
+			}
+			if held := s.held.Load(); held != 0 {
+				t.Errorf("%s, %d spans: %d parts are held", name, n, held)
 			}
 			mem.AssertSize(t, 0)
 		}
@@ -182,6 +194,34 @@ func TestProducerFails(t *testing.T) {
 	}
 }
 
+// Ahead hands promises on that the consumer wants as they are; wherever it breaks off none is held.
+func TestAheadKeeps(t *testing.T) {
+	for stop := 1; stop <= 9; stop++ {
+		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+		s := &source{mem: mem, spans: 8, fails: -1}
+		keep := func(span rows.Span) bool { return span.Part.Ordinal != 3 }
+		var got []string
+		for span, err := range rows.Ahead(t.Context(), s.stream(), 2, keep).Spans {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprintf("%d:%v", span.From.RowGroup, span.Batch == nil))
+			span.Release()
+			if len(got) == stop {
+				break
+			}
+		}
+		want := []string{"0:false", "1:true", "2:false", "3:false", "3:false", "3:false", "4:false", "5:true", "6:false"}
+		if !slices.Equal(got, want[:stop]) {
+			t.Errorf("got %v, want %v", got, want[:stop])
+		}
+		if n := s.held.Load(); n != 0 {
+			t.Errorf("stopped after %d: %d parts are held", stop, n)
+		}
+		mem.AssertSize(t, 0)
+	}
+}
+
 // A context that ends while a promise is opened is an error of the stream.
 func TestOpenedCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -202,7 +242,7 @@ func TestAheadIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 		s := &source{mem: mem, spans: 40, fails: -1}
-		for span, err := range rows.Ahead(context.Background(), s.stream(), 5).Spans {
+		for span, err := range rows.Ahead(context.Background(), s.stream(), 5, nil).Spans {
 			if err != nil {
 				t.Fatal(err)
 			}

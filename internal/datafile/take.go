@@ -1,0 +1,240 @@
+package datafile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/apache/iceberg-go"
+
+	"icepipe/pkg/rows"
+)
+
+// Takes reports whether Take can write the rows of a part, whose columns are those of the table's schema.
+// It may be called while other methods are.
+func (w *Writer) Takes(p *rows.Part) bool {
+	source, ok := p.File.(*Source)
+	if !ok || !w.streams() || len(p.Leaves) != len(w.plan.shape.fields) {
+		return false
+	}
+	group := source.Reader.MetaData().RowGroup(p.Ordinal)
+	for i, n := range w.plan.shape.fields {
+		if !n.takes(p.Leaves[i], source.Reader.MetaData(), group) {
+			return false
+		}
+	}
+	return true
+}
+
+// takes reports whether a field's values can be taken from a leaf of a row group.
+func (n *node) takes(leaf int, meta *metadata.FileMetaData, group *metadata.RowGroupMetaData) bool {
+	if leaf == rows.Nulls {
+		return !n.field.Required && n.kind == leafNode
+	}
+	if leaf < 0 || n.kind != leafNode || !n.stored {
+		return false
+	}
+	col := meta.Schema.Column(leaf)
+	if _, ok := convertible(col, n.field.Type.(iceberg.PrimitiveType)); !ok {
+		return false
+	}
+	if !n.field.Required || col.MaxDefinitionLevel() == 0 {
+		return true
+	}
+	// Nulls are refused with their place, which the ordinary way knows.
+	chunk, err := group.ColumnChunk(leaf)
+	if err != nil {
+		return false
+	}
+	stats, err := chunk.Statistics()
+	return err == nil && stats != nil && stats.HasNullCount() && stats.NullCount() == 0
+}
+
+// Take adds n rows of a part that the Writer takes (Takes): their values go from the file's pages into new
+// ones, a column at a time, without record batches in between. Parts of one row group are taken in
+// order. It borrows the part, and holds its file as long as it needs it. A value that the table cannot hold,
+// and a file that is damaged, show later, as the failure of a disk does.
+func (w *Writer) Take(ctx context.Context, p *rows.Part, n int64) error {
+	if w.failed != nil {
+		return w.failed
+	}
+	if err := w.take(ctx, p, n); err != nil {
+		w.failed = err
+		return err
+	}
+	return nil
+}
+
+func (w *Writer) take(ctx context.Context, p *rows.Part, n int64) error {
+	if w.batch != nil {
+		if err := w.batch.pool.failure(); err != nil {
+			return err
+		}
+	}
+	t := w.taking
+	if t == nil || t.source != p.File || t.group != p.Ordinal || t.next != p.From {
+		w.leave()
+		t = newTaking(w.plan, p)
+		w.taking = t
+	}
+	w.start()
+	for n > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		k := w.batch.take(t, n)
+		n -= k
+	}
+	if t.next == p.GroupRows {
+		w.leave()
+	}
+	return nil
+}
+
+// leave ends the taking of a row group: it is over when all that was queued of it is done.
+func (w *Writer) leave() {
+	if w.taking != nil {
+		w.taking.drop()
+		w.taking = nil
+	}
+}
+
+// A taking is a row group whose leaves are read by those who encode them. It is counted: hold and drop.
+type taking struct {
+	source  *Source
+	group   int
+	next    int64 // row that the next task begins with
+	perRow  int64 // bytes of a row as Parquet counts them uncompressed
+	columns []*leafReader
+	refs    atomic.Int64
+}
+
+// newTaking returns the taking of a part's row group, from the part on, that its caller holds once.
+func newTaking(p *plan, part *rows.Part) *taking {
+	t := &taking{source: part.File.(*Source), group: part.Ordinal, next: part.From}
+	t.refs.Store(1)
+	t.source.Retain()
+	meta := t.source.Reader.MetaData()
+	group := meta.RowGroup(part.Ordinal)
+	size := int64(0)
+	for _, n := range p.shape.columns {
+		leaf := part.Leaves[n.index]
+		if leaf == rows.Nulls {
+			t.columns = append(t.columns, nil)
+			continue
+		}
+		typ := n.field.Type.(iceberg.PrimitiveType)
+		to, _ := convertible(meta.Schema.Column(leaf), typ)
+		var most decimalBound
+		if d, ok := typ.(iceberg.DecimalType); ok {
+			most = boundOf(d.Precision(), d.Scale())
+		}
+		r := newLeafReader(t.source, part.Ordinal, leaf, to, most, part.From)
+		if chunk, err := group.ColumnChunk(leaf); err == nil {
+			size += chunk.TotalUncompressedSize()
+			r.hint = hintOf(chunk)
+		}
+		t.columns = append(t.columns, r)
+	}
+	t.perRow = max(1, size/max(1, part.GroupRows))
+	return t
+}
+
+func (t *taking) hold() { t.refs.Add(1) }
+
+func (t *taking) drop() {
+	if t.refs.Add(-1) > 0 {
+		return
+	}
+	for _, r := range t.columns {
+		if r != nil {
+			r.close()
+		}
+	}
+	t.source.Release()
+}
+
+// fail tells those who wait for a column that they wait in vain.
+func (t *taking) fail(column int, err error) {
+	if r := t.columns[column]; r != nil {
+		r.fail(err)
+	}
+}
+
+// A hint is what a chunk of the source teaches about its values.
+type hint int8
+
+const (
+	noHint       hint = iota
+	noDictionary      // its writer gave a dictionary up
+)
+
+func hintOf(chunk *metadata.ColumnChunkMetaData) hint {
+	if !chunk.HasDictionaryPage() {
+		return noHint
+	}
+	data := func(s metadata.PageEncodingStats) bool {
+		return s.PageType.String() != "DICTIONARY_PAGE" && s.Encoding == parquet.Encodings.Plain
+	}
+	if slices.ContainsFunc(chunk.EncodingStats(), data) {
+		return noDictionary
+	}
+	return noHint
+}
+
+// take queues rows of t, n at most, for the open row group, and says how many.
+func (b *batch) take(t *taking, n int64) int64 {
+	if b.open == nil {
+		b.open, b.openBytes = &rowGroup{part: b.plan.part.whole()}, 0
+	}
+	n = min(n, pieceRows, max(1, (b.limit-b.openBytes)/t.perRow))
+	weight := n * t.perRow
+	for i := range b.plan.shape.columns {
+		t.hold()
+		b.pool.submit(i, task{from: t, column: i, first: t.next, n: n, weight: 1 + weight/int64(len(b.plan.shape.columns))})
+	}
+	t.next += n
+	b.open.rows += n
+	if b.openBytes += weight; b.openBytes >= b.limit {
+		b.endGroup(false)
+	}
+	return n
+}
+
+// take encodes rows of a flat leaf into the open chunk, which it opens if there is none; nil stands for a
+// column of nulls.
+func (e *Encoder) take(r *leafReader, first, n int64) error {
+	l := e.leaves[0]
+	if l.w == nil {
+		l.hint = noHint
+		if r != nil {
+			l.hint = r.hint
+		}
+		if err := l.open(); err != nil {
+			return err
+		}
+	}
+	e.rows += n
+	if r == nil {
+		none := decoded{}
+		return l.putDecoded(&none, make([]int16, n))
+	}
+	required := e.node.field.Required
+	return r.take(first, n, func(d *decoded) error {
+		switch {
+		case required && d.values < d.rows:
+			return fmt.Errorf("column %q: null where a value is required", l.leaf.Name)
+		case required:
+			return l.putDecoded(d, nil)
+		case d.def != nil:
+			return l.putDecoded(d, d.def)
+		}
+		for len(e.ones) < d.rows {
+			e.ones = append(e.ones, 1)
+		}
+		return l.putDecoded(d, e.ones[:d.rows])
+	})
+}

@@ -1,8 +1,9 @@
 // Package datafile writes the Parquet data files of an Iceberg table, and says what is in each as
 // an iceberg.DataFile.
 //
-// A file is assembled from column chunks (File, Chunk): here an Encoder per top-level column makes
-// them from record batches, many columns at a time. A Writer stands above: it checks the values,
+// A file is assembled from column chunks (File, Chunk): an Encoder per top-level column makes them,
+// many columns at a time, from record batches or, for what is flat, from the pages of a source file
+// (Source), which its leaves are read from without Arrow in between. A Writer stands above: it checks the values,
 // clusters rows by partition, sorts them where the table asks for it, cuts row groups and files,
 // and gives the data files of a batch once they are on disk. It commits nothing and deletes nothing.
 package datafile

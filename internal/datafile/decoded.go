@@ -12,7 +12,7 @@ import (
 
 // decoded is a run of rows of a flat leaf, as Parquet has them: definition levels and the values that are
 // there. Which of the slices holds the values is told by the leaf's physical type. Its buffers stay for the
-// next run, and bytes lie in the library's page.
+// next run of whatever leaf, and bytes lie in the library's page.
 type decoded struct {
 	rows   int
 	def    []int16 // nil where the leaf is required

@@ -28,9 +28,8 @@ type leafReader struct {
 	failed error
 
 	// Of the goroutine whose turn it is.
-	chunk   file.ColumnChunkReader // nil before the first row
-	pos     int64                  // rows that were read
-	decoded decoded
+	chunk file.ColumnChunkReader // nil before the first row
+	pos   int64                  // rows that were read
 }
 
 // newLeafReader returns a reader of which nobody wants the rows before first.
@@ -41,9 +40,9 @@ func newLeafReader(source *Source, group, leaf int, to conversion, most decimalB
 	return r
 }
 
-// take hands rows from to from+n to put, in as many goes as it takes. What it hands over is valid until
-// put returns.
-func (r *leafReader) take(from, n int64, put func(*decoded) error) (err error) {
+// take hands rows from to from+n to put, in as many goes as it takes, by way of d. What it hands over is
+// valid until put returns.
+func (r *leafReader) take(from, n int64, d *decoded, put func(*decoded) error) (err error) {
 	r.mu.Lock()
 	for r.at < from && r.failed == nil {
 		r.turned.Wait()
@@ -54,9 +53,6 @@ func (r *leafReader) take(from, n int64, put func(*decoded) error) (err error) {
 		return err
 	}
 	defer func() {
-		if p := recover(); p != nil { // the library takes what a page says of itself for granted
-			err = r.wrap(fmt.Errorf("it is damaged: %v", p))
-		}
 		if err != nil {
 			r.fail(err)
 			return
@@ -66,28 +62,16 @@ func (r *leafReader) take(from, n int64, put func(*decoded) error) (err error) {
 		r.turned.Broadcast()
 		r.mu.Unlock()
 	}()
-	if r.chunk == nil {
-		if r.chunk, err = r.source.Reader.RowGroup(r.group).Column(r.leaf); err != nil {
-			return r.wrap(err)
-		}
-	}
-	if err := r.read(from-r.pos, nil); err != nil {
+	if err := r.read(from-r.pos, d, nil); err != nil {
 		return err
 	}
-	return r.read(n, put)
+	return r.read(n, d, put)
 }
 
 // read reads n rows; without put they are dropped.
-func (r *leafReader) read(n int64, put func(*decoded) error) error {
+func (r *leafReader) read(n int64, d *decoded, put func(*decoded) error) error {
 	for n > 0 {
-		if !r.chunk.HasNext() {
-			err := r.chunk.Err()
-			if err == nil {
-				err = fmt.Errorf("%d rows are missing at its end: the file is cut short or damaged", n)
-			}
-			return r.wrap(err)
-		}
-		rows, err := r.decoded.read(r.chunk, min(n, readLevels), int(r.col.MaxDefinitionLevel()) > 0)
+		rows, err := r.next(min(n, readLevels), d)
 		if err != nil {
 			return r.wrap(err)
 		}
@@ -96,14 +80,35 @@ func (r *leafReader) read(n int64, put func(*decoded) error) error {
 		if put == nil {
 			continue
 		}
-		if err := r.decoded.convert(r.to, r.col, r.most); err != nil {
+		if err := d.convert(r.to, r.col, r.most); err != nil {
 			return r.wrap(err)
 		}
-		if err := put(&r.decoded); err != nil {
+		if err := put(d); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// next reads n rows at most into d.
+func (r *leafReader) next(n int64, d *decoded) (rows int64, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the library takes what a page says of itself for granted
+			err = fmt.Errorf("it is damaged: %v", p)
+		}
+	}()
+	if r.chunk == nil {
+		if r.chunk, err = r.source.Reader.RowGroup(r.group).Column(r.leaf); err != nil {
+			return 0, err
+		}
+	}
+	if !r.chunk.HasNext() {
+		if err := r.chunk.Err(); err != nil {
+			return 0, err
+		}
+		return 0, fmt.Errorf("it ends after %d rows: the file is cut short or damaged", r.pos)
+	}
+	return d.read(r.chunk, n, r.col.MaxDefinitionLevel() > 0)
 }
 
 func (r *leafReader) wrap(err error) error {

@@ -98,6 +98,7 @@ func (p *pool) idle() bool {
 }
 
 func (p *pool) work() {
+	var d decoded // buffers of this worker
 	for {
 		c, t, ok := p.next()
 		if !ok {
@@ -105,7 +106,7 @@ func (p *pool) work() {
 		}
 		err := p.failure()
 		if err == nil {
-			err = t.run(c.enc)
+			err = t.run(c.enc, &d)
 		}
 		if err != nil {
 			p.fail(err)
@@ -131,10 +132,10 @@ func (p *pool) work() {
 	}
 }
 
-// run does the task; on failure a row group's end is not told, which the caller does.
-func (t task) run(e *Encoder) error {
+// run does the task, with d's buffers; on failure a row group's end is not told, which the caller does.
+func (t task) run(e *Encoder, d *decoded) error {
 	if t.from != nil {
-		return e.take(t.from.columns[t.column], t.first, t.n)
+		return e.take(t.from.columns[t.column], t.first, t.n, d)
 	}
 	if t.end == nil {
 		arr, err := t.rows.column(t.column)

@@ -206,7 +206,7 @@ func (b *batch) take(t *taking, n int64) int64 {
 
 // take encodes rows of a flat leaf into the open chunk, which it opens if there is none; nil stands for a
 // column of nulls.
-func (e *Encoder) take(r *leafReader, first, n int64) error {
+func (e *Encoder) take(r *leafReader, first, n int64, d *decoded) error {
 	l := e.leaves[0]
 	if l.w == nil {
 		l.hint = noHint
@@ -219,11 +219,11 @@ func (e *Encoder) take(r *leafReader, first, n int64) error {
 	}
 	e.rows += n
 	if r == nil {
-		none := decoded{}
-		return l.putDecoded(&none, make([]int16, n))
+		d.values = 0
+		return l.putDecoded(d, make([]int16, n))
 	}
 	required := e.node.field.Required
-	return r.take(first, n, func(d *decoded) error {
+	return r.take(first, n, d, func(d *decoded) error {
 		switch {
 		case required && d.values < d.rows:
 			return fmt.Errorf("column %q: null where a value is required", l.leaf.Name)

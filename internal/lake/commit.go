@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
@@ -22,6 +22,10 @@ type Commit struct {
 	Mark       Mark
 	Properties map[string]string // further summary properties
 	Files      []iceberg.DataFile
+
+	// Since is the snapshot up to which the branch is known to hold nothing of the batch, nil for the
+	// beginning of the table. What came after it is searched before each try.
+	Since *int64
 }
 
 // A Committed append.
@@ -33,53 +37,87 @@ type Committed struct {
 
 // Append commits files as one snapshot on the head of a branch and reloads the table.
 //
-// An answer that is not success proves nothing: the table is loaded again and searched for the
-// batch's marks and for its files. Only when both are absent, over a history that is unbroken back to
-// the head of the attempt, is it tried again on the new head (cases 70 to 72, 76). Files are never
-// removed (case 71). Attempts are bounded by the table's commit.retry.* properties; where
-// something may not be written there is but one. An error that is not ErrUnknownOutcome says that the commit is not in the table.
+// It commits on a head whose history it has searched: a batch that is there already, since another
+// process goes on with a copy of the job's checkpoint, is not committed again. An answer that is not
+// success proves nothing: the table is loaded again and searched for the batch's marks and for its files.
+// Only when both are absent, over a history that is unbroken back to the head of the attempt, is it tried
+// again on the new head (cases 70 to 72, 76, 77). Files are never removed (case 71). retryBound says how
+// often it is tried; what may not be written is tried but once. An error that is not ErrUnknownOutcome
+// says that the commit is not in the table.
 func (t *Table) Append(ctx context.Context, c Commit) (Committed, error) {
 	if len(c.Files) == 0 {
 		return Committed{}, errors.New("commit: there are no files to commit")
 	}
-	bound := newRetryBound(t.Properties())
-	begin := time.Now()
-	sent := false
-	for try := 1; ; try++ {
+	tries := newRetryBound(t.Properties()).begin()
+	for {
 		base, err := t.Branch(c.Branch)
 		if err != nil {
 			return Committed{}, err
 		}
-		a, failed := t.stage(ctx, c)
-		if failed == nil {
-			crash.Here("lake.staged")
-			sent = true
-			if failed = t.sendWithin(ctx, a.Requirements, a.Updates); failed == nil {
-				crash.Here("lake.sent")
-				return Committed{Snapshot: a.snapshot, Parent: idOf(base), Tries: try}, nil
-			}
+		landed, err := t.committedSince(c)
+		if err != nil {
+			return Committed{}, fmt.Errorf("commit: %w", err)
 		}
-		landed, err := t.settle(ctx, c, idOf(base), bound)
-		wait := bound.wait(try)
+		if landed != nil {
+			landed.Tries = tries.made
+			return *landed, nil
+		}
+		tries.made++
+		landed, sent, failed := t.try(ctx, c, base)
+		if failed == nil {
+			landed.Tries = tries.made
+			return *landed, nil
+		}
+		landed, err = t.settle(ctx, c, idOf(base), tries.retryBound)
 		switch {
-		case err != nil && !sent:
+		case err != nil && !sent && tries.made == 1:
 			return Committed{}, fmt.Errorf("commit: %w", failed) // nothing of it ever reached the catalog
+		case err != nil && strings.Contains(err.Error(), failed.Error()):
+			return Committed{}, fmt.Errorf("commit: %w", err)
 		case err != nil:
 			return Committed{}, fmt.Errorf("commit: %w; %w", failed, err)
 		case landed != nil:
-			landed.Tries = try
+			landed.Tries = tries.made
 			return *landed, nil
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, isLasting(failed):
 			return Committed{}, fmt.Errorf("commit: %w", failed)
 		case isDenied(failed):
 			return Committed{}, fmt.Errorf("commit: %w", t.deniedText(failed))
-		case try > bound.retries || time.Since(begin)+wait > bound.total:
-			return Committed{}, givenUp(try, bound.retries, failed)
 		}
-		if err := sleep(ctx, wait); err != nil {
-			return Committed{}, fmt.Errorf("commit, %w after %d tries: %w", err, try, failed)
+		if err := t.again(ctx, tries, failed); err != nil {
+			return Committed{}, err
 		}
 	}
+}
+
+// try makes one attempt on base, the head of the branch. sent says whether the catalog may know of it.
+func (t *Table) try(ctx context.Context, c Commit, base *table.Snapshot) (landed *Committed, sent bool, err error) {
+	a, err := t.stage(ctx, c)
+	if err != nil {
+		return nil, false, err
+	}
+	crash.Here("lake.staged")
+	if err := t.sendWithin(ctx, a.Requirements, a.Updates); err != nil {
+		return nil, true, err
+	}
+	crash.Here("lake.sent")
+	return &Committed{Snapshot: a.snapshot, Parent: idOf(base)}, true, nil
+}
+
+// again waits for the next try and loads the table once more, since meanwhile it has moved on: a try on
+// the head of before the wait would lose whenever another writer is busy.
+func (t *Table) again(ctx context.Context, tries *retries, failed error) error {
+	wait, more := tries.next(failed)
+	if !more {
+		return tries.givenUp(failed)
+	}
+	if err := sleep(ctx, wait); err != nil {
+		return fmt.Errorf("commit, %w after %d tries: %w", err, tries.made, failed)
+	}
+	if err := t.persist(ctx, tries.retryBound, t.Reload); err != nil {
+		return fmt.Errorf("commit: %w; %w", failed, err)
+	}
+	return nil
 }
 
 // sendWithin hands requirements and updates to the catalog, and gives up when it does not answer in

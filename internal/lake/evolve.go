@@ -18,9 +18,9 @@ import (
 // it made, for people. An answer that is not success is settled by loading the table again: changes
 // that are there are done.
 func (t *Table) Evolve(ctx context.Context, p *plan.Plan) ([]string, error) {
-	bound := newRetryBound(t.Properties())
+	tries := newRetryBound(t.Properties()).begin()
 	var made []string
-	for try := 1; ; try++ {
+	for {
 		pending, err := p.Pending(t.Schema())
 		if err != nil {
 			return nil, fmt.Errorf("schema of table %q: %w", t.Name(), err)
@@ -37,21 +37,26 @@ func (t *Table) Evolve(ctx context.Context, p *plan.Plan) ([]string, error) {
 		for _, c := range pending {
 			made = append(made, describe(c))
 		}
+		tries.made++
 		failed := t.evolveOnce(ctx, fields, e)
 		if failed == nil {
 			crash.Here("lake.schema-changed")
 			return made, nil
 		}
-		if err := t.persist(context.WithoutCancel(ctx), bound, t.Reload); err != nil {
+		if err := t.persist(context.WithoutCancel(ctx), tries.retryBound, t.Reload); err != nil {
 			return nil, fmt.Errorf("change the schema of table %q: %w; %w", t.Name(), failed, err)
+		}
+		if left, err := p.Pending(t.Schema()); err == nil && len(left) == 0 {
+			return made, nil // it landed, or another process made the same changes
 		}
 		if isDenied(failed) {
 			return nil, fmt.Errorf("change the schema of table %q: %w", t.Name(), t.deniedText(failed))
 		}
-		if try > bound.retries || ctx.Err() != nil {
-			return nil, fmt.Errorf("change the schema of table %q, given up after %d tries: %w", t.Name(), try, failed)
+		wait, more := tries.next(failed)
+		if !more || isLasting(failed) || ctx.Err() != nil {
+			return nil, fmt.Errorf("change the schema of table %q, given up after %d tries: %w", t.Name(), tries.made, failed)
 		}
-		if err := sleep(ctx, bound.wait(try)); err != nil {
+		if err := sleep(ctx, wait); err != nil {
 			return nil, err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 var (
 	denied           = regexp.MustCompile(`(?i)attempt to write a readonly database|permission denied|read-only file system`)
 	readOnlyDatabase = regexp.MustCompile(`(?i)attempt to write a readonly database`)
-	movedOn          = regexp.MustCompile(`(?i)requirement failed: .*(has changed|created concurrently)`) // another commit was first
+	movedOn          = regexp.MustCompile(`(?i)requirement failed: .*(has changed|created concurrently)|database is locked|SQLITE_BUSY`)
 )
 
 // isDenied reports whether an error says that something may not be written: no further try mends that.
@@ -38,11 +38,8 @@ func (t *Table) deniedText(err error) error {
 	return fmt.Errorf("%s cannot be written by this user: %w; see to its permissions and those of its folder", what, err)
 }
 
-// givenUp is the error of a commit that was tried as often as the table allows.
-func givenUp(tries, retries int, failed error) error {
-	cure := "run again"
-	if errors.Is(failed, table.ErrCommitFailed) || movedOn.MatchString(failed.Error()) {
-		cure = "another writer commits all the time: run again, or raise the table's commit.retry.num-retries"
-	}
-	return fmt.Errorf("commit, given up after %d tries (the table's commit.retry.num-retries is %d): %w; %s", tries, retries, failed, cure)
+// isConflict reports whether an error says that another commit was first, or holds the catalog: the try
+// cost nothing, and somebody made progress.
+func isConflict(err error) bool {
+	return errors.Is(err, table.ErrCommitFailed) || err != nil && movedOn.MatchString(err.Error())
 }

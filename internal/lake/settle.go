@@ -41,14 +41,18 @@ func (t *Table) persist(ctx context.Context, bound retryBound, f func(context.Co
 	}
 }
 
-// A lasting error is one that asking again does not mend.
+// A lasting error is one that asking again does not mend. A catalog's errors can be such too: they have
+// the same method.
 type lasting struct{ error }
 
 func (e lasting) Unwrap() error { return e.error }
 
+// Lasting marks the error.
+func (e lasting) Lasting() bool { return true }
+
 func isLasting(err error) bool {
-	var e lasting
-	return errors.As(err, &e) || errors.Is(err, catalog.ErrNoSuchTable)
+	var e interface{ Lasting() bool }
+	return errors.As(err, &e) && e.Lasting() || errors.Is(err, catalog.ErrNoSuchTable)
 }
 
 // Landed searches the branch for a commit that was to be made on base: by its marks, then by its

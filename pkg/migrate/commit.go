@@ -103,7 +103,7 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 		crash.Here("migrate.pending-noted")
 	}
 	defer w.waiting(ctx)()
-	landed, err := w.dst.Append(context.WithoutCancel(ctx), lake.Commit{Branch: w.options.Branch, Mark: mark, Properties: j.properties(), Files: files})
+	landed, err := w.dst.Append(context.WithoutCancel(ctx), lake.Commit{Branch: w.options.Branch, Mark: mark, Properties: j.properties(), Files: files, Since: j.searched})
 	if err != nil {
 		return j.notCommitted(err)
 	}

@@ -28,6 +28,7 @@ type job struct {
 	loaded   bool        // the checkpoint was there
 	expired  bool        // batches that the history does not show count as expired
 	resumed  bool
+	searched *int64 // snapshot up to which the destination was searched for the job's batches
 	warnings []string
 
 	// What this run committed, and what it found in the destination without a note. The committer
@@ -161,6 +162,7 @@ func (j *job) begin(h rows.Header, now ckpt.Settings) error {
 	}
 	if head != nil {
 		j.note.DestSnapshotBefore = snapshotText(&head.SnapshotID)
+		j.searched = &head.SnapshotID // there is nothing of a new job
 	}
 	return nil
 }
@@ -204,6 +206,7 @@ func (j *job) landed(to rows.Cursor, t ckpt.Totals, c lake.Committed) {
 	j.start = to
 	j.batches++
 	j.snapshots = append(j.snapshots, c.Snapshot)
+	j.searched = &c.Snapshot
 	j.run = sum(j.run, t)
 	j.note.Cursor = to.String()
 	j.note.Batches++

@@ -30,6 +30,9 @@ func (j *job) recover(ctx context.Context, first rows.Cursor) error {
 	if err := j.kept(ctx, history); err != nil {
 		return err
 	}
+	if len(history.Snapshots) > 0 {
+		j.searched = &history.Snapshots[0].SnapshotID
+	}
 	if err := j.find(history); err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func (j *job) redo(ctx context.Context) error {
 		return fmt.Errorf("pending batch %d holds rows %s to %s, and rows are missing from %s on: the checkpoint and the destination do not belong together; %s and %s to begin anew",
 			p.Batch, mark.From, mark.To, j.start, rollBack(j.note), deleteFile(j.path()))
 	}
-	commit := lake.Commit{Branch: j.branch, Mark: mark, Properties: j.properties()}
+	commit := lake.Commit{Branch: j.branch, Mark: mark, Properties: j.properties(), Since: j.searched}
 	if commit.Files, err = j.decode(p); err != nil {
 		return err
 	}

@@ -1,0 +1,72 @@
+package lake
+
+import (
+	"fmt"
+
+	"github.com/apache/iceberg-go/table"
+)
+
+// committedSince searches the branch, from its head back to c.Since, for the batch: another process that
+// has a copy of the job's checkpoint may have committed it, and the head may be its doing. The commit
+// that follows asserts that head, so that nothing can come between.
+//
+// It returns nil when the batch is not there, and a lasting error when that cannot be told, when the
+// branch was rolled back behind c.Since, or when it holds rows of the job that the batch does not fit to.
+func (t *Table) committedSince(c Commit) (*Committed, error) {
+	at, err := t.Branch(c.Branch)
+	if err != nil {
+		return nil, err
+	}
+	var ahead *Mark // rows of the job behind the batch's first
+	for seen := 0; !c.isSince(at); seen++ {
+		if at == nil || seen > len(t.Metadata().Snapshots()) {
+			return nil, lasting{fmt.Errorf("branch %q of table %q no longer goes back to snapshot %d, on which the batch was to follow: it was rolled back meanwhile", c.Branch, t.Name(), *c.Since)}
+		}
+		m, err := markOfJob(at, c.Mark.Job)
+		switch {
+		case err != nil:
+			return nil, lasting{err}
+		case m != nil && m.same(c.Mark):
+			return &Committed{Snapshot: m.Snapshot, Parent: m.Parent}, nil
+		case m != nil && m.To.Compare(c.Mark.From) > 0:
+			ahead = m
+		}
+		if at.ParentSnapshotID == nil {
+			at = nil
+			continue
+		}
+		if c.Since != nil && *at.ParentSnapshotID == *c.Since {
+			break // whether it is retained or not
+		}
+		parent := t.Metadata().SnapshotByID(*at.ParentSnapshotID)
+		if parent == nil {
+			return nil, lasting{fmt.Errorf("%w: snapshots of table %q have expired that came after the batch before", ErrUnknownOutcome, t.Name())}
+		}
+		at = parent
+	}
+	if ahead != nil {
+		return nil, lasting{fmt.Errorf("snapshot %d of table %q holds rows %s to %s of this job, and rows %s to %s were to be committed: another process works on a copy of the job that is cut in another way; let it end, then run again",
+			ahead.Snapshot, t.Name(), ahead.From, ahead.To, c.Mark.From, c.Mark.To)}
+	}
+	return nil, nil
+}
+
+// isSince reports whether a snapshot, nil for the beginning of the table, is where the search ends.
+func (c Commit) isSince(at *table.Snapshot) bool {
+	if at == nil || c.Since == nil {
+		return at == nil && c.Since == nil
+	}
+	return at.SnapshotID == *c.Since
+}
+
+// markOfJob is what a snapshot says of a job's batch, nil where it is not the job's.
+func markOfJob(s *table.Snapshot, job string) (*Mark, error) {
+	if s.Summary == nil || job == "" || s.Summary.Properties[MarkJob] != job {
+		return nil, nil
+	}
+	m, err := parseMark(*s)
+	if err != nil || m.Foreign {
+		return nil, err
+	}
+	return &m, nil
+}

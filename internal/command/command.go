@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -47,18 +48,31 @@ func Main(name string) {
 		debug.SetMemoryLimit(280 << 20)
 	}
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := interrupted()
 	defer stop()
-	go func() {
-		<-ctx.Done()
-		stop() // a second signal kills
-	}()
 	w := &World{Name: name, Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: isTerminal}
 	var err error
 	if w.Env, err = catalogs.FromOS(); err != nil {
 		os.Exit(report(w, err))
 	}
 	os.Exit(Run(ctx, name, w))
+}
+
+// interrupted returns a context that ends with the first signal to stop. By then the next one kills.
+func interrupted() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) { // as nohup has it
+			signal.Notify(signals, s)
+		}
+	}
+	go func() { // ends with the process: it waits for what may never come
+		<-signals
+		signal.Stop(signals)
+		cancel()
+	}()
+	return ctx, func() { signal.Stop(signals); cancel() }
 }
 
 // Run runs the program of that name in a world and returns its exit code. ctx ends when the user
@@ -101,7 +115,7 @@ var programs = map[string]program{
 	"ice-scan":      {"Reads an Iceberg table, pinned to a snapshot, and writes its rows as an Arrow IPC stream.", func() any { return new(scanProgram) }},
 	"ice-reconcile": {"Projects an Arrow IPC stream to the columns of a destination table.", func() any { return new(reconcileProgram) }},
 	"ice-write":     {"Appends the rows of an Arrow IPC stream to an Iceberg table, exactly once.", func() any { return new(writeProgram) }},
-	"ice-migrate":   {"Moves the rows of one Iceberg table into another: scan, reconcile and write in one process. (ice-migrate status says where a job stands.)", func() any { return new(migrateProgram) }},
+	"ice-migrate":   {"Moves the rows of one Iceberg table into another: scan, reconcile and write in one process. (ice-migrate status, recover, reset and clean see to a job; each has its --help.)", func() any { return new(migrateProgram) }},
 	"ice-verify":    {"Compares two Iceberg tables.", func() any { return new(verifyProgram) }},
 	"ice-cat":       {"Prints an Arrow IPC stream for people.", func() any { return new(catProgram) }},
 }
@@ -135,7 +149,10 @@ func parse(name, about string, grammar any, w *World) (parsed *kong.Context, don
 	parsed, err = parser.Parse(args)
 	var bad *kong.ParseError
 	if errors.As(err, &bad) {
-		return nil, false, &catalogs.UsageError{Text: bad.Error() + "; see " + name + " --help"}
+		return nil, false, &catalogs.UsageError{Text: choices(bad.Error()) + "; see " + name + " --help"}
 	}
 	return parsed, false, err
 }
+
+// choices is an error of kong without the empty choice that a flag without a default has.
+func choices(text string) string { return strings.Replace(text, `,"" but got`, " but got", 1) }

@@ -44,6 +44,9 @@ func (f pinFlags) pin(prefix string) (migrate.Pin, error) {
 		}
 		p.Snapshot = &id
 	}
+	if err := p.Check(); err != nil {
+		return p, usagef("--%sas-of: %v", prefix, err)
+	}
 	return p, nil
 }
 

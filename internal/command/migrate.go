@@ -10,12 +10,15 @@ import (
 // migrateProgram is ice-migrate.
 type migrateProgram struct {
 	versionFlag
-	Run_   runCommand    `cmd:"" name:"run" default:"withargs" help:"Migrate (the default)."`
-	Status statusCommand `cmd:"" help:"Say where a job stands, by its checkpoint."`
+	Run_    runCommand     `cmd:"" name:"run" default:"withargs" help:"Migrate (the default)."`
+	Status  statusCommand  `cmd:"" help:"Say where a job stands, by its checkpoint, and what another run would do."`
+	Recover recoverCommand `cmd:"" help:"Make a lost checkpoint anew, from the marks in the destination and the flags that the job was begun with."`
+	Reset   resetCommand   `cmd:"" help:"Forget a job: remove its checkpoint."`
+	Clean   cleanCommand   `cmd:"" help:"List, and with --yes remove, files that jobs left in a table and that no snapshot names."`
 }
 
-// runCommand is ice-migrate without a verb.
-type runCommand struct {
+// jobFlags say which rows a job moves, from where to where.
+type jobFlags struct {
 	catalogs.PairFlags `embed:""`
 	pinFlags           `embed:"" prefix:"source-"`
 	cutFlags           `embed:""`
@@ -23,10 +26,15 @@ type runCommand struct {
 	WriteMode          string   `enum:"append,upsert,overwrite_partition" default:"append" help:"append; upsert and overwrite_partition are not supported in this version."`
 	UpsertKeys         []string `placeholder:"COLUMN,…" help:"Not supported in this version."`
 	DstBranch          string   `name:"dst-branch" placeholder:"NAME" help:"Branch of the destination to append to (default main). It must exist."`
-	DryRun             bool     `help:"Make every check and count what is to come; write nothing."`
-	Explain            bool     `help:"Print the plan for people, and write nothing."`
-	Verify             string   `enum:"row_count,partition_hash,sample," default:"" placeholder:"METHOD" help:"Verify afterwards: row_count (partition_hash and sample are not supported in this version)."`
-	commitFlags        `embed:""`
+}
+
+// runCommand is ice-migrate without a verb.
+type runCommand struct {
+	jobFlags    `embed:""`
+	DryRun      bool   `help:"Make every check and count what is to come; write nothing."`
+	Explain     bool   `help:"Print the plan for people, and write nothing."`
+	Verify      string `enum:"row_count,partition_hash,sample," default:"" placeholder:"METHOD" help:"Verify afterwards: row_count (partition_hash and sample are not supported in this version)."`
+	commitFlags `embed:""`
 }
 
 // Run implements Program.
@@ -43,12 +51,8 @@ func (p *runCommand) Run(ctx context.Context, w *World) error {
 	if p.DryRun || p.Explain {
 		mode = catalogs.ReadOnly
 	}
-	var done func()
-	if m.Source, done, err = open(ctx, srcRef, catalogs.ReadOnly); err != nil {
-		return err
-	}
-	defer done()
-	if m.Dest, done, err = open(ctx, dstRef, mode); err != nil {
+	done, err := openPair(ctx, m, srcRef, dstRef, mode)
+	if err != nil {
 		return err
 	}
 	defer done()
@@ -66,29 +70,29 @@ func (p *runCommand) Run(ctx context.Context, w *World) error {
 	return p.result(w, receipt, err)
 }
 
-func (p *runCommand) migrator() (*migrate.Migrator, error) {
-	m := &migrate.Migrator{}
-	var err error
-	if p.WriteMode != "append" || len(p.UpsertKeys) > 0 {
-		return nil, usagef("--write-mode %s and --upsert-keys are not supported in this version; append is", p.WriteMode)
+// openPair opens both tables of a migration, the source for reading; done gives them back.
+func openPair(ctx context.Context, m *migrate.Migrator, src, dst catalogs.Ref, mode catalogs.Mode) (done func(), err error) {
+	var closeSrc, closeDst func()
+	if m.Source, closeSrc, err = open(ctx, src, catalogs.ReadOnly); err != nil {
+		return nil, err
 	}
+	if m.Dest, closeDst, err = open(ctx, dst, mode); err != nil {
+		closeSrc()
+		return nil, err
+	}
+	return func() { closeDst(); closeSrc() }, nil
+}
+
+func (p *runCommand) migrator() (*migrate.Migrator, error) {
 	if err := knownMethod(p.Verify); err != nil {
 		return nil, err
 	}
-	if m.Scan, err = p.cutFlags.options(); err != nil {
-		return nil, err
-	}
-	if m.Scan.Pin, err = p.pin("source-"); err != nil {
-		return nil, err
-	}
-	if m.Reconcile, err = p.reconcileFlags.options(); err != nil {
+	m, err := p.jobFlags.migrator()
+	if err != nil {
 		return nil, err
 	}
 	if p.Checkpoint != "" && m.Scan.Limit > 0 {
 		return nil, usagef("--limit makes a trial, which takes no checkpoint")
-	}
-	if m.Plan, err = p.load(); err != nil {
-		return nil, err
 	}
 	jobs, err := count("--jobs", p.Jobs)
 	if err != nil {
@@ -96,6 +100,26 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 	}
 	m.Write = p.writeOptions(p.DstBranch, jobs)
 	return m, nil
+}
+
+// migrator is the migration that the flags describe, without its tables.
+func (f *jobFlags) migrator() (*migrate.Migrator, error) {
+	m := &migrate.Migrator{}
+	var err error
+	if f.WriteMode != "append" || len(f.UpsertKeys) > 0 {
+		return nil, usagef("--write-mode %s and --upsert-keys are not supported in this version; append is", f.WriteMode)
+	}
+	if m.Scan, err = f.cutFlags.options(); err != nil {
+		return nil, err
+	}
+	if m.Scan.Pin, err = f.pin("source-"); err != nil {
+		return nil, err
+	}
+	if m.Reconcile, err = f.reconcileFlags.options(); err != nil {
+		return nil, err
+	}
+	m.Plan, err = f.load()
+	return m, err
 }
 
 func (p *runCommand) preview(ctx context.Context, w *World, m *migrate.Migrator) error {

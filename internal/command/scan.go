@@ -70,7 +70,7 @@ func (p *scanProgram) Run(ctx context.Context, w *World) error {
 func open(ctx context.Context, ref catalogs.Ref, mode catalogs.Mode) (t *migrate.Table, done func(), err error) {
 	o, err := catalogs.Open(ctx, ref, mode)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, notATable(ctx, ref, err)
 	}
 	return migrate.FromLoaded(o.Catalog, o.Table, o.Ref.Place), func() { o.Close() }, nil
 }

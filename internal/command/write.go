@@ -131,10 +131,19 @@ func (f commitFlags) advice(r migrate.Receipt) string {
 		return "what was committed is recorded in the checkpoint; run the same command again to resume"
 	case r.Batches == 0:
 		return "nothing was committed"
-	case r.DestSnapshotBefore == nil:
-		return fmt.Sprintf("%d batches are committed and stay; without a checkpoint a second run writes their rows again: empty the destination first, which had no snapshot before", r.Batches)
 	}
-	return fmt.Sprintf("%d batches are committed and stay; without a checkpoint a second run writes their rows again: roll the destination back to snapshot %s first", r.Batches, *r.DestSnapshotBefore)
+	are := fmt.Sprintf("%d batches are committed and stay", r.Batches)
+	if r.Batches == 1 {
+		are = "1 batch is committed and stays"
+	}
+	before := "empty the destination, which had no snapshot before"
+	if r.DestSnapshotBefore != nil {
+		before = "roll the destination back to snapshot " + *r.DestSnapshotBefore
+	}
+	if len(r.Source.Identifier) == 0 { // a stream of another program
+		return fmt.Sprintf("%s; a second run writes their rows again: first %s", are, before)
+	}
+	return fmt.Sprintf("%s; ice-migrate recover makes a checkpoint of them, with which a run goes on, or %s", are, before)
 }
 
 // writeResult writes the one result on stdout, as text or JSON.

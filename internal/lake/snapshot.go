@@ -16,7 +16,17 @@ type Pin struct {
 	Ref      string // branch or tag
 	AsOf     string // RFC 3339, a date, or milliseconds since 1970
 
+	None     bool // the table as it was before it had a snapshot
 	SchemaID *int // with Snapshot: read with this schema, as a resumed job does
+}
+
+// Check refuses a time that is none.
+func (p Pin) Check() error {
+	if p.AsOf == "" {
+		return nil
+	}
+	_, err := parseTime(p.AsOf)
+	return err
 }
 
 // Resolve returns the snapshot that pin means and the schema to read it with. The snapshot is nil
@@ -47,6 +57,8 @@ func (t *Table) Resolve(pin Pin) (*table.Snapshot, *iceberg.Schema, error) {
 func (t *Table) find(pin Pin) (*table.Snapshot, bool, error) {
 	meta := t.Metadata()
 	switch {
+	case pin.None:
+		return nil, false, nil
 	case pin.Snapshot != nil:
 		s := meta.SnapshotByID(*pin.Snapshot)
 		if s == nil {

@@ -28,7 +28,7 @@ type job struct {
 	begin      func([]string)
 	newJob     bool
 	again      bool
-	expired    bool // --accept-expired-history
+	expired    bool                          // --accept-expired-history
 	shortcut   bool                          // scan with the checkpoint, in three programs
 	spoil      func(rows.Stream) rows.Stream // the stream that the writer reads, in three programs
 	corrupt    func(stream []byte) []byte    // the bytes of it

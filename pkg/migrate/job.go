@@ -139,7 +139,7 @@ func checkResume(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOpt
 // pinOf is the source snapshot that a checkpoint's job reads.
 func pinOf(c *ckpt.Checkpoint) (Pin, error) {
 	if c.Source.SnapshotID == "" {
-		return Pin{}, nil
+		return Pin{none: true}, nil
 	}
 	id, err := strconv.ParseInt(c.Source.SnapshotID, 10, 64)
 	if err != nil {

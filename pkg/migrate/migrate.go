@@ -45,6 +45,13 @@ type Pin struct {
 	Snapshot *int64 // by ID
 	Ref      string // branch or tag
 	AsOf     string // a time: the snapshot that was current then
+
+	none bool // the table as it was when it had no snapshot
 }
 
-func (p Pin) lake() lake.Pin { return lake.Pin{Snapshot: p.Snapshot, Ref: p.Ref, AsOf: p.AsOf} }
+// Check refuses a pin that no table can be read at: a time that is none.
+func (p Pin) Check() error { return p.lake().Check() }
+
+func (p Pin) lake() lake.Pin {
+	return lake.Pin{Snapshot: p.Snapshot, Ref: p.Ref, AsOf: p.AsOf, None: p.none}
+}

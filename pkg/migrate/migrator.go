@@ -205,10 +205,10 @@ func hints(e rows.Expected, batch int64, resumed bool) []string {
 	cure := ""
 	if !resumed {
 		auto := lake.AutoBatchRows(e)
-		cure = fmt.Sprintf("; --batch-rows auto would make %s of %s rows", grouped(commits(e.Rows, auto)), grouped(auto))
+		cure = fmt.Sprintf("; --batch-rows auto would make %s of %s", grouped(commits(e.Rows, auto)), plural(auto, "row", "rows"))
 	}
-	return []string{fmt.Sprintf("%s commits of %s rows are to come%s. Each commit writes the destination's metadata anew: set write.metadata.delete-after-commit.enabled=true and write.metadata.previous-versions-max there, and expire snapshots afterwards",
-		grouped(n), grouped(batch), cure)}
+	return []string{fmt.Sprintf("%s commits of %s are to come%s. Each commit writes the destination's metadata anew: set write.metadata.delete-after-commit.enabled=true and write.metadata.previous-versions-max there, and expire snapshots afterwards",
+		grouped(n), plural(batch, "row", "rows"), cure)}
 }
 
 // Verify compares the source, at the snapshot that the checkpoint pins or m.Scan asks for, with the

@@ -92,7 +92,7 @@ func (r Receipt) WriteText(w io.Writer) error {
 	line("source", "%s at snapshot %s", plan.FormatPath(r.Source.Identifier), orNone(r.Source.SnapshotID))
 	line("destination", "%s at snapshot %s", plan.FormatPath(r.Destination.Identifier), orNone(r.Destination.SnapshotID))
 	line("snapshot before", "%s", beforeText(r.DestSnapshotBefore))
-	line("rows moved", "%s in %s batches", grouped(r.RowsMoved), grouped(r.Batches))
+	line("rows moved", "%s in %s", grouped(r.RowsMoved), plural(r.Batches, "batch", "batches"))
 	if r.RowsRejected > 0 {
 		line("rows rejected", "%s", grouped(r.RowsRejected))
 	}

@@ -164,7 +164,7 @@ func TestHints(t *testing.T) {
 	to.commit = failAt(0, false, to)
 	_, err := j.one(t.Context(), t)
 	wantError(t, err, errLost.Error())
-	if len(hints) != 1 || !strings.Contains(hints[0], "120 commits of 1 rows") || !strings.Contains(hints[0], "auto would make 1 of 50,000 rows") {
+	if len(hints) != 1 || !strings.Contains(hints[0], "120 commits of 1 row are") || !strings.Contains(hints[0], "auto would make 1 of 50,000 rows") {
 		t.Errorf("hints %q", hints)
 	}
 	for _, f := range []form{three, one} {
@@ -283,7 +283,7 @@ func TestStatus(t *testing.T) {
 	equal(t, "next", strings.HasPrefix(s.Next, "go on from cursor 0/0/4"), true)
 	var text bytes.Buffer
 	must(t, s.WriteText(&text))
-	if !strings.Contains(text.String(), "1 snapshots of the job are in the destination") {
+	if !strings.Contains(text.String(), "1 snapshot of the job is in the destination") {
 		t.Errorf("text %s", &text)
 	}
 	s, err = migrate.StatusOf(t.Context(), j.note(t), nil)
@@ -317,7 +317,7 @@ func TestStatus(t *testing.T) {
 	s, err = migrate.StatusOf(t.Context(), p.note(t), p.to.open(t, "dst"))
 	must(t, err)
 	equal(t, "pending files", len(s.Pending), 1)
-	equal(t, "next", strings.HasPrefix(s.Next, "settle pending batch 2"), true)
+	equal(t, "next", strings.HasPrefix(s.Next, "commit pending batch 2, 1 file, then go on from cursor "), true)
 	_, err = p.one(t.Context(), t)
 	must(t, err)
 	s, err = migrate.StatusOf(t.Context(), p.note(t), p.to.open(t, "dst"))

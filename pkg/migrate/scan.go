@@ -115,6 +115,11 @@ func pinSnapshot(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Ta
 	if o.Pin.Snapshot != nil && *o.Pin.Snapshot != id {
 		return fmt.Errorf("the job reads source snapshot %d, and %d was asked for; leave it out to resume, or %s to begin anew%s", id, *o.Pin.Snapshot, deleteFile(o.Checkpoint.Path()), undoHint(c, nil))
 	}
+	if o.Pin.AsOf != "" {
+		if err := sameTime(o.Pin, id, src); err != nil {
+			return fmt.Errorf("%w; leave the time out to resume, or %s to begin anew%s", err, deleteFile(o.Checkpoint.Path()), undoHint(c, nil))
+		}
+	}
 	if src.lake.Metadata().SnapshotByID(id) == nil {
 		return fmt.Errorf("source snapshot %d, which the job reads, has expired; %s to begin anew with another snapshot%s", id, deleteFile(o.Checkpoint.Path()), undoHint(c, nil))
 	}
@@ -123,5 +128,17 @@ func pinSnapshot(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Ta
 		return fmt.Errorf("setting source_schema_id: %w", err)
 	}
 	l.Pin = lake.Pin{Snapshot: &id, SchemaID: &schema}
+	return nil
+}
+
+// sameTime refuses a time at which another snapshot than the job's was current.
+func sameTime(pin Pin, id int64, src *Table) error {
+	at, _, err := src.lake.Resolve(pin.lake())
+	if err != nil {
+		return fmt.Errorf("the job reads source snapshot %d, and which one was current at %q cannot be told: %w", id, pin.AsOf, err)
+	}
+	if at.SnapshotID != id {
+		return fmt.Errorf("the job reads source snapshot %d, and that of %q, which was asked for, is %d", id, pin.AsOf, at.SnapshotID)
+	}
 	return nil
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
+	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
 	"icepipe/pkg/plan"
+	"icepipe/pkg/rows"
 )
 
 // A Status says where a job stands.
@@ -93,10 +96,69 @@ func (s *Status) look(ctx context.Context, c *ckpt.Checkpoint, dst *Table) {
 	}
 	n := int64(len(marks))
 	s.Found = &n
-	j := &job{note: c, dst: dst.lake, branch: c.Destination.Branch}
-	if err := j.kept(ctx, history); err != nil {
+	if c.State != ckpt.Running {
+		return
+	}
+	if s.Next, err = outlook(ctx, c, dst.lake, history); err != nil {
 		refuse(err)
 	}
+}
+
+// outlook says what a run would do with what the checkpoint does not know of: batches that landed without
+// a note, and the pending one. Nothing is changed.
+func outlook(ctx context.Context, c *ckpt.Checkpoint, dst *lake.Table, history lake.History) (string, error) {
+	note := *c
+	j := &job{note: &note, dst: dst, branch: c.Destination.Branch, settings: c.SettingsDigest}
+	var err error
+	if j.start, err = rows.ParseCursor(c.Cursor); err != nil {
+		return "", err
+	}
+	if err := j.kept(ctx, history); err != nil {
+		return "", err
+	}
+	if err := j.find(history); err != nil {
+		return "", err
+	}
+	var steps []string
+	if j.batches > 0 {
+		steps = append(steps, "note "+plural(j.batches, "batch that landed", "batches that landed"))
+	}
+	if p := note.Pending; p != nil {
+		step, to, err := j.pendingStep(ctx, p)
+		if err != nil {
+			return "", err
+		}
+		steps = append(steps, step)
+		j.start = to
+	}
+	return strings.Join(append(steps, "go on from cursor "+j.start.String()), ", then "), nil
+}
+
+// pendingStep is what a run would do with the pending batch, and where it would stand then.
+func (j *job) pendingStep(ctx context.Context, p *ckpt.Pending) (string, rows.Cursor, error) {
+	mark, err := j.pendingMark(p)
+	if err != nil {
+		return "", j.start, err
+	}
+	commit := lake.Commit{Branch: j.branch, Mark: mark}
+	if commit.Files, err = j.decode(p); err != nil {
+		return "", j.start, err
+	}
+	landed, err := j.landedBefore(ctx, commit, p)
+	if err != nil {
+		return "", j.start, err
+	}
+	if landed != nil {
+		return fmt.Sprintf("note that pending batch %d landed", p.Batch), mark.To, nil
+	}
+	whole, err := j.filesWhole(ctx, commit.Files)
+	if err != nil {
+		return "", j.start, err
+	}
+	if !whole {
+		return fmt.Sprintf("write pending batch %d again, whose files are gone or damaged", p.Batch), mark.From, nil
+	}
+	return fmt.Sprintf("commit pending batch %d, %s", p.Batch, plural(int64(len(p.Files)), "file", "files")), mark.To, nil
 }
 
 // WriteText writes the status for people.
@@ -105,18 +167,18 @@ func (s Status) WriteText(w io.Writer) error {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(out, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	state, found := s.State, "unknown how many"
+	state, found := s.State, "unknown how many snapshots of the job are"
 	if state == ckpt.Running {
 		state = "not complete" // whether a process is at work nobody knows
 	}
 	if s.Found != nil {
-		found = grouped(*s.Found)
+		found = plural(*s.Found, "snapshot of the job is", "snapshots of the job are")
 	}
 	line("job", "%s (%s)", s.Job, state)
 	line("source", "%s at snapshot %s", plan.FormatPath(s.Source.Identifier), orNone(s.Source.SnapshotID))
 	line("destination", "%s, branch %s, at snapshot %s", plan.FormatPath(s.Destination.Identifier), s.Branch, orNone(s.Destination.SnapshotID))
 	line("snapshot before", "%s", beforeText(s.Before))
-	line("rows moved", "%s in %s batches; %s snapshots of the job are in the destination", grouped(s.Rows), grouped(s.Batches), found)
+	line("rows moved", "%s in %s; %s in the destination", grouped(s.Rows), plural(s.Batches, "batch", "batches"), found)
 	line("cursor", "%s", s.Cursor)
 	for _, p := range s.Pending {
 		line("pending file", "%s", p)
@@ -140,7 +202,7 @@ func (v Preview) WriteText(w io.Writer) error {
 	fmt.Fprintln(out)
 	line("source", "%s at snapshot %s", plan.FormatPath(v.Source.Identifier), orNone(v.Source.SnapshotID))
 	line("destination", "%s at snapshot %s", plan.FormatPath(v.Destination.Identifier), orNone(v.Destination.SnapshotID))
-	line("to come", "%s rows, %s bytes in %s files, %s commits of %s rows", grouped(v.Rows), grouped(v.Bytes), grouped(v.Files), grouped(v.Commits), grouped(v.BatchRows))
+	line("to come", "%s, %s bytes in %s, %s of %s", plural(v.Rows, "row", "rows"), grouped(v.Bytes), plural(v.Files, "file", "files"), plural(v.Commits, "commit", "commits"), plural(v.BatchRows, "row", "rows"))
 	if v.Resumes {
 		line("resumes", "from cursor %s", v.Cursor)
 	}

@@ -82,7 +82,7 @@ func Verify(ctx context.Context, src, dst *Table, o VerifyOptions) (Verification
 }
 
 func counted(side string, t *Table, c lake.Count) string {
-	s := fmt.Sprintf("%s %s at snapshot %s: %s rows in %s files", side, t.lake.Name(), orNone(snapshotText(c.Snapshot)), grouped(c.Rows), grouped(c.Files))
+	s := fmt.Sprintf("%s %s at snapshot %s: %s in %s", side, t.lake.Name(), orNone(snapshotText(c.Snapshot)), plural(c.Rows, "row", "rows"), plural(c.Files, "file", "files"))
 	if c.Scanned > 0 {
 		s += fmt.Sprintf(", %s of them read for their equality deletes", grouped(c.Scanned))
 	}

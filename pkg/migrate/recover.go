@@ -30,11 +30,11 @@ func (j *job) recover(ctx context.Context, first rows.Cursor) error {
 	if err := j.kept(ctx, history); err != nil {
 		return err
 	}
-	if len(history.Snapshots) > 0 {
-		j.searched = &history.Snapshots[0].SnapshotID
-	}
 	if err := j.find(history); err != nil {
 		return err
+	}
+	if len(history.Snapshots) > 0 {
+		j.searched = &history.Snapshots[0].SnapshotID // older ones that were found may have expired
 	}
 	crash.Here("migrate.marks-found")
 	if err := j.redo(ctx); err != nil {
@@ -102,7 +102,10 @@ func (j *job) redo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if found == nil {
+	if found != nil {
+		searched := j.searched
+		defer func() { j.searched = searched }()
+	} else {
 		whole, err := j.filesWhole(ctx, commit.Files)
 		if err != nil {
 			return err

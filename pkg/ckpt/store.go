@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 )
 
 // A Store is the checkpoint file of one job. Its methods may be called by one goroutine at a time;
@@ -26,7 +27,7 @@ func Open(path string) *Store {
 // Path returns the path that the store was opened with.
 func (s *Store) Path() string { return s.path }
 
-const remedy = "restore it from a copy, or move it away and start a new job once the destination has been rolled back"
+const remedy = "restore it from a copy, or move it away and make it anew with ice-migrate recover"
 
 // Load returns the checkpoint, and nil without an error where there is no file. Load takes no
 // lock: it sees the document before or after a Save, never between. Its errors are one line with
@@ -45,9 +46,35 @@ func (s *Store) Load() (*Checkpoint, error) {
 	}
 	c, err := parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint %q: %w", s.path, err)
+		return nil, fmt.Errorf("checkpoint %q: %w%s", s.path, err, wayBack(text))
 	}
 	return c, nil
+}
+
+// wayBack names the destination's snapshot before the job where a file that is refused tells it, as those of
+// iceberg-ops and of other versions may.
+func wayBack(text []byte) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil {
+		return ""
+	}
+	var number json.Number
+	var name string
+	switch before, ok := members["dest_snapshot_before"]; {
+	case !ok:
+		return ""
+	case string(before) == "null":
+		return " (its dest_snapshot_before is none: the table had no snapshot)"
+	case json.Unmarshal(before, &name) == nil && isDigits(name):
+		return " (its dest_snapshot_before is " + name + ")"
+	case json.Unmarshal(before, &number) == nil && isDigits(number.String()):
+		return " (its dest_snapshot_before is " + number.String() + ")"
+	}
+	return ""
+}
+
+func isDigits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
 // parse reads one checkpoint, strictly.

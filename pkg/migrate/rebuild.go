@@ -200,6 +200,7 @@ func (m *Migrator) rebuild(f found, history lake.History) (*ckpt.Checkpoint, err
 		note.DestSnapshotBefore = &unknown
 		// Counted by the files, since nothing else tells any more.
 		n := f.scan.ExpectedFrom(rows.Cursor{}).Rows - f.scan.ExpectedFrom(first.From).Rows
+		note.Warnings = []string{fmt.Sprintf("the snapshots of batches 0 to %d have expired: their rows are counted by the source's files, those among them that were deleted there", first.Batch-1)}
 		note.Totals = ckpt.Totals{RowsMoved: n, RowsInserted: n}
 	}
 	j := &job{note: note, dst: dst, branch: branch}

@@ -56,7 +56,7 @@ func first(h rows.Header, now ckpt.Settings, dst *lake.Table, o WriteOptions) er
 func heldText(t lake.Trace, h rows.Header) string {
 	s := fmt.Sprintf("%s of job %s (%s", plural(int64(len(t.Marks)), "batch", "batches"), t.Job, plural(t.Rows(), "source row", "source rows"))
 	if !h.Trial && h.Expected.Rows > 0 {
-		s += " of " + grouped(h.Expected.Rows)
+		s += " of at most " + grouped(h.Expected.Rows)
 	}
 	return s + ")"
 }

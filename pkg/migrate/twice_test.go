@@ -1,0 +1,365 @@
+package migrate_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/table"
+
+	"icepipe/pkg/ckpt"
+	"icepipe/pkg/migrate"
+	"icepipe/pkg/plan"
+)
+
+// notBegun holds a new job to be refused, and nothing to come of it.
+func (j *job) notBegun(t *testing.T, texts ...string) {
+	t.Helper()
+	j.checkpoint = checkpointPath(t)
+	at := j.to.load(t, j.dst).MetadataLocation()
+	for _, f := range []form{one, three} {
+		_, err := f.run(j, t.Context(), t)
+		wantError(t, err, texts...)
+	}
+	_, err := j.migrator(t).DryRun(t.Context())
+	wantError(t, err, texts...)
+	equal(t, "metadata", j.to.load(t, j.dst).MetadataLocation(), at)
+	if _, err := os.Stat(j.checkpoint); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("checkpoint: %v", err)
+	}
+}
+
+// A new job with the settings of one that the branch holds batches of is refused, finished or not. With
+// other settings, on another branch without them, or after a rollback it is not.
+func TestRefusedSecondJob(t *testing.T) {
+	j, _ := stoppedAfter(t, 2)
+	first := j.note(t).Job
+	j.notBegun(t, "branch \"main\" of table \"ns.dst\" holds 2 batches of job "+first+" (10 source rows of at most 39)", "ice-migrate recover --checkpoint FILE", "--new-job", "its dest_snapshot_before is none")
+	j.to.insert(t, "dst", theirs)
+	j.notBegun(t, "holds 2 batches of job "+first)
+
+	j.scan.BatchRows = 6
+	_, err := j.migrator(t).DryRun(t.Context())
+	must(t, err)
+	j.scan.BatchRows = 5
+	j.newJob = true
+	_, err = j.migrator(t).DryRun(t.Context())
+	must(t, err)
+	j.newJob = false
+	j.to.rollBack(t, "dst")
+	j.to.rollBack(t, "dst")
+	j.notBegun(t, "holds 1 batch of job "+first+" (5 source rows of at most 39)")
+	j.to.update(t, "dst", table.NewRemoveSnapshotRefUpdate("main"))
+	_, err = j.one(t.Context(), t)
+	must(t, err)
+	j.notBegun(t, "holds 7 batches of job ", "(34 source rows of at most 39)")
+}
+
+// A stream is written once, whatever the checkpoint; --again writes it once more, and --new-job does not.
+func TestRefusedSecondStream(t *testing.T) {
+	from, want := source34(t)
+	to := newStore(t)
+	to.create(t, "dst", people())
+	j := newJob(from, to, 5)
+	stream, err := j.stream(t.Context(), t)
+	must(t, err)
+	_, err = j.writeStream(t.Context(), t, stream)
+	must(t, err)
+	for _, j.newJob = range []bool{false, true} {
+		_, err = j.writeStream(t.Context(), t, stream)
+		wantError(t, err, "this stream (", "holds 7 batches of job ", " of it; to write what is missing give its job's checkpoint", "--again writes its rows once more")
+	}
+	equal(t, "rows", to.content(t, "dst"), want)
+	j.newJob, j.again = false, true
+	r, err := j.writeStream(t.Context(), t, stream)
+	must(t, err)
+	equal(t, "rows moved", r.RowsMoved, 34)
+}
+
+// A destination that iceberg-ops was the last to migrate into may hold half a job of it. Marks that are
+// older than a job of ours were dealt with when that was begun.
+func TestRefusedAfterIcebergOps(t *testing.T) {
+	from, _ := source34(t)
+	to := newStore(t)
+	to.create(t, "dst", people())
+	to.insert(t, "dst", theirs)
+	before := to.load(t, "dst").CurrentSnapshot().SnapshotID
+	marks := iceberg.Properties{"iceberg-ops.migration-job": "8d7d9a3e-6e0f-4c39-a5b8-0d0f5ac1b0c1", "iceberg-ops.migration-batch": "0"}
+	to.mark(t, "dst", theirs, marks)
+	to.mark(t, "dst", theirs, iceberg.Properties{"iceberg-ops.migration-job": marks["iceberg-ops.migration-job"]}) // as its empty stamp
+	last := to.load(t, "dst").CurrentSnapshot().SnapshotID
+	j := newJob(from, to, 50)
+	j.notBegun(t, fmt.Sprintf("was last migrated into by iceberg-ops (job 8d7d9a3e-6e0f-4c39-a5b8-0d0f5ac1b0c1, snapshot %d)", last), "finish it with iceberg-ops, or pass --new-job", fmt.Sprintf("(its dest_snapshot_before is snapshot %d)", before))
+	_, err := j.migrator(t).Recover(t.Context(), "")
+	wantError(t, err, "holds no batches of a job with these settings, but of 8d7d9a3e-6e0f-4c39-a5b8-0d0f5ac1b0c1 (of iceberg-ops)")
+
+	j.newJob = true
+	_, err = j.one(t.Context(), t)
+	must(t, err)
+	j.newJob = false
+	j.checkpoint = checkpointPath(t)
+	j.scan.BatchRows = 51
+	_, err = j.one(t.Context(), t) // another job
+	must(t, err)
+}
+
+// A table whose owner wants writes audited before they show gets none on main unless main is named; a
+// branch, as an audit has it, does.
+func TestRefusedUnaudited(t *testing.T) {
+	for _, property := range []string{"write.wap.enabled", "wap.id"} {
+		t.Run(property, func(t *testing.T) {
+			value := map[string]string{"write.wap.enabled": "true", "wap.id": "night-7"}[property]
+			from, want := source34(t)
+			to := newStore(t)
+			to.create(t, "dst", people(), catalog.WithProperties(iceberg.Properties{property: value}))
+			j := newJob(from, to, 50)
+			j.notBegun(t, `table "ns.dst" asks for writes to be audited before they show (table property `+property+"="+value+")", "--dst-branch")
+			j.branch = "main"
+			_, err := j.three(t.Context(), t)
+			must(t, err)
+			equal(t, "rows", to.content(t, "dst"), want)
+			to.branch(t, "dst", "audit")
+			head := to.load(t, "dst").CurrentSnapshot().SnapshotID
+			j.branch, j.checkpoint, j.newJob = "audit", checkpointPath(t), true
+			_, err = j.one(t.Context(), t)
+			must(t, err)
+			equal(t, "main", to.load(t, "dst").CurrentSnapshot().SnapshotID, head)
+		})
+	}
+	to := newStore(t)
+	to.create(t, "dst", people(), catalog.WithProperties(iceberg.Properties{"write.wap.enabled": "false"}))
+	from, _ := source34(t)
+	_, err := newJob(from, to, 50).one(t.Context(), t)
+	must(t, err)
+}
+
+// A resume may say the time again that the job was begun with, or none; another one is refused.
+func TestResumeAsOf(t *testing.T) {
+	j, want := stoppedAfter(t, 2)
+	pinned := j.from.load(t, "src").CurrentSnapshot()
+	at := func(ms int64) migrate.Pin { return migrate.Pin{AsOf: strconv.FormatInt(ms, 10)} }
+	for time.Now().UnixMilli() <= pinned.TimestampMs {
+	}
+	j.from.insert(t, "src", ids(900, 1)...)
+	later := j.from.load(t, "src").CurrentSnapshot()
+	j.scan.Pin = at(later.TimestampMs)
+	j.refused(t, one, j.checkpoint, fmt.Sprintf("the job reads source snapshot %d, and that of \"%d\", which was asked for, is %d; leave the time out to resume", pinned.SnapshotID, later.TimestampMs, later.SnapshotID), "empty it (dest_snapshot_before is none")
+	j.scan.Pin = at(1000)
+	j.refused(t, one, "which one was current at \"1000\" cannot be told", "leave the time out to resume")
+	j.scan.Pin = at(pinned.TimestampMs)
+	_, err := j.one(t.Context(), t)
+	must(t, err)
+	j.finished(t, want, 7)
+	equal(t, "a time that is none", migrate.Pin{AsOf: "yesterday"}.Check() != nil, true)
+	must(t, at(5).Check())
+}
+
+// A v1 table without a UUID is told by its location.
+func TestRefusedWithoutUUID(t *testing.T) {
+	j, _ := stoppedAfter(t, 2)
+	c := j.note(t)
+	c.Destination.UUID = ""
+	settings := map[string]any{}
+	for name, v := range c.Settings {
+		settings[name] = v
+	}
+	now, err := ckpt.NewSettings(settings)
+	must(t, err)
+	c.Settings = now
+	c.Destination.Location += "-old"
+	must(t, ckpt.Open(j.checkpoint).Save(c))
+	j.refused(t, one, "the destination was dropped and made anew (location ", "-old then, uuid ")
+}
+
+// The checkpoint of a job whose source is empty is pinned to that, for its verification too.
+func TestVerifyEmptySource(t *testing.T) {
+	from, to := newStore(t), newStore(t)
+	from.create(t, "src", people())
+	to.create(t, "dst", people())
+	j := newJob(from, to, 5)
+	j.checkpoint = checkpointPath(t)
+	_, err := j.one(t.Context(), t)
+	must(t, err)
+	from.insert(t, "src", ids(0, 3)...)
+	v, err := j.migrator(t).Verify(t.Context(), "row_count")
+	must(t, err)
+	equal(t, "verification", []any{v.Matches, *v.SourceCount, v.SourceSnapshot}, []any{true, 0, nil})
+}
+
+// A checkpoint that is rebuilt says what the lost one said, but for what is in no mark, and its job goes
+// on as if nothing had happened; whatever schema of the source it was begun with.
+func TestRecover(t *testing.T) {
+	for _, n := range thin(1, 2, 6) {
+		t.Run(fmt.Sprintf("%d batches", n), func(t *testing.T) {
+			j, want := stoppedAfter(t, n)
+			lost := j.note(t)
+			must(t, os.Remove(j.checkpoint))
+			tx := j.from.load(t, "src").NewTransaction()
+			must(t, tx.UpdateSchema(true, false).AddColumn([]string{"later"}, prim.Int64, "", false, nil).Commit())
+			_, err := tx.Commit(t.Context())
+			must(t, err)
+			j.from.insert(t, "src", `{"id":900,"name":"later","later":1}`)
+			s, err := j.migrator(t).Recover(t.Context(), "")
+			must(t, err)
+			equal(t, "status", []any{s.Job, s.Rows, s.Batches, *s.Found}, []any{lost.Job, 5 * n, n, n})
+			made := j.note(t)
+			made.Plan, lost.Plan = nil, nil // made anew by the run
+			made.Created, made.Updated, lost.Created, lost.Updated = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+			equal(t, "checkpoint", made, lost)
+			_, err = j.migrator(t).Recover(t.Context(), "")
+			wantError(t, err, "is there already, of job "+lost.Job)
+			f := []form{one, three}[n%2]
+			j.shortcut = true
+			_, err = f.run(j, t.Context(), t)
+			must(t, err)
+			j.finished(t, want, 7)
+		})
+	}
+}
+
+// Recover refuses what it cannot rebuild.
+func TestRecoverRefused(t *testing.T) {
+	j, want := stoppedAfter(t, 4)
+	id := j.note(t).Job
+	must(t, os.Remove(j.checkpoint))
+	refused := func(texts ...string) {
+		t.Helper()
+		_, err := j.migrator(t).Recover(t.Context(), "")
+		wantError(t, err, texts...)
+		if _, err := os.Stat(j.checkpoint); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("checkpoint: %v", err)
+		}
+	}
+	j.reconcile.MissingInSource = plan.PolicyNull
+	refused("of a job with these settings, but of " + id + " (other settings); give the flags that the job was begun with")
+	j.reconcile.MissingInSource = ""
+	other := newStore(t)
+	other.create(t, "src", people())
+	mine := j.from
+	j.from = other
+	refused(id + " (of another source, UUID ")
+	j.from = mine
+
+	// The snapshots of the first batches expired: the way back is lost, the rows are there.
+	tbl := j.to.load(t, "dst")
+	head := tbl.CurrentSnapshot()
+	tx := tbl.NewTransaction()
+	must(t, tx.ExpireSnapshots(table.WithOlderThan(0), table.WithRetainLast(2), table.WithPostCommit(false)))
+	_, err := tx.Commit(t.Context())
+	must(t, err)
+	refused("job "+id+": the snapshots of its batches before batch 2 have expired", "--accept-expired-history")
+	j.expired = true
+	s, err := j.migrator(t).Recover(t.Context(), id)
+	must(t, err)
+	c := j.note(t)
+	equal(t, "made", []any{c.Batches, c.Totals.RowsMoved, *c.DestSnapshotBefore, c.LastSnapshot}, []any{4, 23, ckpt.UnknownSnapshot, fmt.Sprint(head.SnapshotID)})
+	equal(t, "notes", s.Notes, []string{"the snapshots of batches 0 to 1 have expired: their rows are counted by the source's files, those among them that were deleted there"})
+	j.expired, j.scan.BatchRows = false, 6
+	j.refused(t, one, "delete the job's rows from it (dest_snapshot_before is unknown: it has expired)")
+	j.scan.BatchRows = 5
+	_, err = j.one(t.Context(), t)
+	must(t, err)
+	equal(t, "rows", j.to.rows(t, "dst"), want)
+}
+
+// The source snapshot of a job expired: it cannot be gone on with, and the refusal names the way back.
+func TestRecoverExpiredSource(t *testing.T) {
+	j, _ := stoppedAfter(t, 2)
+	must(t, os.Remove(j.checkpoint))
+	j.from.insert(t, "src", ids(900, 1)...)
+	j.from.expire(t, "src")
+	_, err := j.migrator(t).Recover(t.Context(), "")
+	wantError(t, err, "its source snapshot ", " has expired, so that it cannot be gone on with (its dest_snapshot_before is none")
+}
+
+// Reset looks into the destination first, and says what becomes of the rows.
+func TestReset(t *testing.T) {
+	from, _ := source34(t)
+	j := pending(t, from)
+	store := func() *ckpt.Store { return ckpt.Open(j.checkpoint) }
+	refused := func(dst *migrate.Table, texts ...string) {
+		t.Helper()
+		_, err := migrate.Reset(store(), dst, errLost, false)
+		wantError(t, err, append(texts, j.checkpoint, "--force")...)
+		j.note(t)
+	}
+	id := j.note(t).Job
+	refused(j.to.open(t, "dst"), "2 batches of job "+id+" are in the destination: empty it (dest_snapshot_before is none")
+	refused(nil, "cannot be told: "+errLost.Error())
+	j.to.insert(t, "dst", theirs)
+	j.to.expire(t, "dst")
+	refused(j.to.open(t, "dst"), "snapshots of the destination have expired, so that batches of job "+id+" may be in it")
+	unlock, err := store().Lock()
+	must(t, err)
+	if _, err = migrate.Reset(store(), j.to.open(t, "dst"), nil, true); !errors.Is(err, ckpt.ErrLocked) {
+		t.Errorf("error %v", err)
+	}
+	must(t, unlock())
+
+	file := j.note(t).Pending.Files[0].Path
+	j.to.update(t, "dst", table.NewRemoveSnapshotRefUpdate("main"))
+	f, err := migrate.Reset(store(), j.to.open(t, "dst"), nil, false)
+	must(t, err)
+	var text bytes.Buffer
+	must(t, f.WriteText(&text))
+	if !strings.Contains(text.String(), "job "+id+" is forgotten: the checkpoint, with 2 batches, is removed") || !strings.Contains(text.String(), "pending file "+file+" stays") {
+		t.Errorf("text %s", &text)
+	}
+	if _, err := os.Stat(j.checkpoint); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("checkpoint: %v", err)
+	}
+	_, err = migrate.Reset(store(), nil, errLost, true)
+	wantError(t, err, "is not there; there is nothing to reset")
+
+	// A table that was dropped and made anew holds nothing of the job.
+	k, _ := stoppedAfter(t, 1)
+	must(t, k.to.DropTable(t.Context(), table.Identifier{"ns", "dst"}))
+	k.to.create(t, "dst", people())
+	_, err = migrate.Reset(ckpt.Open(k.checkpoint), k.to.open(t, "dst"), nil, false)
+	must(t, err)
+}
+
+// What a checkpoint of another kind says of the way back is said in its refusal.
+func TestForeignCheckpoints(t *testing.T) {
+	j, _ := stoppedAfter(t, 1)
+	text, err := os.ReadFile(j.checkpoint)
+	must(t, err)
+	var members map[string]any
+	must(t, json.Unmarshal(text, &members))
+	for name, test := range map[string]struct {
+		change func(map[string]any)
+		texts  []string
+	}{
+		"iceberg-ops": {func(m map[string]any) {
+			delete(m, "format")
+			m["dest_snapshot_before"] = 4711
+		}, []string{"not a checkpoint of icepipe, it looks like one of iceberg-ops: finish that job with iceberg-ops", "its dest_snapshot_before is 4711"}},
+		"a later version": {func(m map[string]any) { m["version"], m["dest_snapshot_before"] = 99, "4712" },
+			[]string{"unknown version 99", "go on with the icepipe that wrote it", "its dest_snapshot_before is 4712"}},
+		"edited by hand": {func(m map[string]any) { m["settings_digest"], m["dest_snapshot_before"] = "0", "4713" },
+			[]string{"corrupt", "ice-migrate recover", "its dest_snapshot_before is 4713"}},
+		"none before": {func(m map[string]any) { m["settings_digest"] = "0" }, []string{"corrupt", "its dest_snapshot_before is none: the table had no snapshot"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := map[string]any{}
+			for k, v := range members {
+				changed[k] = v
+			}
+			test.change(changed)
+			text, err := json.Marshal(changed)
+			must(t, err)
+			must(t, os.WriteFile(j.checkpoint, text, 0o600))
+			for _, f := range []form{one, three} {
+				j.refused(t, f, append(test.texts, j.checkpoint)...)
+			}
+		})
+	}
+}

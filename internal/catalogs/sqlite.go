@@ -205,39 +205,64 @@ func openDatabase(ctx context.Context, ref Ref, mode Mode) (_ *sql.DB, done func
 		return nil, nil, err
 	}
 	path, options := ref.Place.DBPath, url.Values{"_busy_timeout": {busyTimeout}}
-	forget := func() error { return nil }
 	if mode == ReadWrite {
 		options.Set("mode", "rw") // never rwc: the file is there
 		options.Set("_txlock", "immediate")
-	} else {
-		options.Set("mode", "ro")
-		if wal {
-			copied, err := copyIdle(path)
-			if err != nil {
-				return nil, nil, ref.databaseError(err)
-			}
-			if copied != "" {
-				path, forget = copied, func() error { return os.RemoveAll(filepath.Dir(copied)) }
-				options.Set("immutable", "1") // nobody else knows the copy
-			}
+		return openFile(ctx, ref, path, options)
+	}
+	options.Set("mode", "ro")
+	if wal {
+		copied, err := copyIdle(path)
+		if err != nil {
+			return nil, nil, ref.databaseError(err)
+		}
+		if copied != "" {
+			options.Set("immutable", "1") // nobody else knows the copy
+			return openCopy(ctx, ref, copied, options)
 		}
 	}
+	db, done, err := openFile(ctx, ref, path, options)
+	var se *sqlite.Error
+	if !errors.As(err, &se) || se.Code() != sqlite3.SQLITE_READONLY_ROLLBACK {
+		return db, done, err
+	}
+	copied, failed := copyCrashed(path)
+	switch {
+	case failed != nil:
+		return nil, nil, ref.databaseError(failed)
+	case copied == "":
+		return openFile(ctx, ref, path, options) // another process has rolled it back
+	}
+	options.Set("mode", "rw")
+	return openCopy(ctx, ref, copied, options)
+}
+
+// openCopy is openFile for a copy in a folder of its own, which done removes.
+func openCopy(ctx context.Context, ref Ref, path string, options url.Values) (*sql.DB, func() error, error) {
+	forget := func() error { return os.RemoveAll(filepath.Dir(path)) }
+	db, done, err := openFile(ctx, ref, path, options)
+	if err != nil {
+		return nil, nil, errors.Join(err, forget())
+	}
+	return db, func() error { return errors.Join(done(), forget()) }, nil
+}
+
+// openFile opens a database file and asks it for the tables of a catalog; done closes it.
+func openFile(ctx context.Context, ref Ref, path string, options url.Values) (_ *sql.DB, done func() error, err error) {
 	db, err := sql.Open("sqlite", dsn(path, options))
 	if err != nil {
-		forget()
 		return nil, nil, ref.databaseError(err)
 	}
-	done = func() error { return errors.Join(db.Close(), forget()) }
 	var there int
 	err = db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE name = 'iceberg_tables'`).Scan(&there)
 	if err == nil && there == 0 {
 		err = errors.New("it has no table iceberg_tables, so it is no Iceberg catalog: see to " + ref.where())
 	}
 	if err != nil {
-		done()
+		db.Close()
 		return nil, nil, ref.databaseError(err)
 	}
-	return db, done, nil
+	return db, db.Close, nil
 }
 
 // dsn names a database file to the driver. As a URI, since only there SQLite minds the mode.
@@ -268,42 +293,6 @@ func checkDatabase(ref Ref) (wal bool, err error) {
 		return false, fmt.Errorf("catalog database %q is not a SQLite database: see to %s", ref.Place.DBPath, ref.where())
 	}
 	return header[19] == 2, nil
-}
-
-// copyIdle copies a database in WAL mode that no process has open, and returns "" for one in use.
-// SQLite makes two files beside such a database even to read it, and leaves them there, in the
-// reader's name: the owner may then be unable to write. Without a log beside it, the file itself
-// is the whole database.
-func copyIdle(path string) (copied string, err error) {
-	idle := func() (fs.FileInfo, bool) {
-		if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
-			return nil, false
-		}
-		st, err := os.Stat(path)
-		return st, err == nil
-	}
-	before, ok := idle()
-	if !ok {
-		return "", nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	after, ok := idle()
-	if !ok || after.Size() != before.Size() || !after.ModTime().Equal(before.ModTime()) || int64(len(text)) != after.Size() {
-		return "", nil // a writer came
-	}
-	dir, err := os.MkdirTemp("", "icepipe-catalog-")
-	if err != nil {
-		return "", err
-	}
-	copied = filepath.Join(dir, "catalog.db")
-	if err := os.WriteFile(copied, text, 0o600); err != nil {
-		os.RemoveAll(dir)
-		return "", err
-	}
-	return copied, nil
 }
 
 // databaseError names the database in an error of SQLite.

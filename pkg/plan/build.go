@@ -18,13 +18,13 @@ func Build(src, dst *iceberg.Schema, dstVersion int, o Options) (*Plan, error) {
 		return nil, err
 	}
 	b := newBuilder(dstVersion, o)
-	if err := checkFields("source", src.Fields(), nil); err != nil {
+	if err := b.known(src.Fields(), dst.Fields()); err != nil {
 		return nil, err
 	}
-	if err := checkFields("destination", dst.Fields(), nil); err != nil {
+	if err := checkFields("source", src.Fields(), nil, b.dropped); err != nil {
 		return nil, err
 	}
-	if err := b.checkMapping(src.Fields()); err != nil {
+	if err := checkFields("destination", dst.Fields(), nil, nil); err != nil {
 		return nil, err
 	}
 	columns, err := b.fields(src.Fields(), dst.Fields(), nil, nil)
@@ -45,17 +45,26 @@ func Build(src, dst *iceberg.Schema, dstVersion int, o Options) (*Plan, error) {
 		Identifiers:   dst.IdentifierFieldIDs,
 		Settings:      o.canonical().options(),
 		Columns:       columns,
+		LeftOut:       b.left,
 		Changes:       changesOf(columns),
 		Warnings:      b.warnings,
 	}
 	return p, checkAdded(p.Columns)
 }
 
+// rule decides about a pair of primitive types for this destination and these options.
+func (b *builder) rule(from, to iceberg.Type) rule { return ruleOf(from, to, b.version, b.zone) }
+
 // A builder walks both schemas at once.
 type builder struct {
 	version  int
 	nulls    string // policy for columns missing in the source
-	adds     bool   // add columns missing in the destination
+	extras   string // policy for columns missing in the destination
+	fold     bool   // names that differ only by case are the same
+	zone     bool   // a time zone is assumed
+	drop     map[string]*dropping
+	drops    []*dropping
+	left     []Left
 	to       map[string]*mapping
 	from     map[string]*mapping
 	coerce   map[string]*coercion
@@ -93,31 +102,37 @@ func newBuilder(version int, o Options) *builder {
 	b := &builder{
 		version: version,
 		nulls:   o.MissingInSource,
-		adds:    o.MissingInDest == PolicyAutoAdd,
+		extras:  o.MissingInDest,
+		fold:    o.IgnoreCase,
+		zone:    o.AssumeTimezone != "",
+		drop:    map[string]*dropping{},
 		to:      map[string]*mapping{}, from: map[string]*mapping{}, coerce: map[string]*coercion{},
 	}
 	for _, r := range o.Mapping { // Check has parsed all of them
 		m := &mapping{}
 		m.from, _ = ParsePath(r.From)
 		m.to, _ = ParsePath(r.To)
-		b.to[key(m.to)], b.from[key(m.from)] = m, m
 		b.order = append(b.order, m)
 	}
 	for _, r := range o.Coercions {
 		c := &coercion{}
 		c.column, _ = ParsePath(r.Column)
 		c.typ, _ = parseType(r.Type)
-		b.coerce[key(c.column)] = c
 		b.coerced = append(b.coerced, c)
+	}
+	for _, text := range o.Drop {
+		d := &dropping{}
+		d.path, _ = ParsePath(text)
+		b.drops = append(b.drops, d)
 	}
 	return b
 }
 
 // fields matches the fields of two structs at the paths sp and dp by name.
 func (b *builder) fields(src, dst []iceberg.NestedField, sp, dp []string) ([]Column, error) {
-	byName := make(map[string]int, len(src))
-	for i, f := range src {
-		byName[f.Name] = i
+	from, err := b.names(src, dst, sp, dp)
+	if err != nil {
+		return nil, err
 	}
 	taken := make([]bool, len(src))
 	names := siblings{has: make(map[string]bool, len(dst)), fold: make(map[string]string, len(dst))}
@@ -125,9 +140,12 @@ func (b *builder) fields(src, dst []iceberg.NestedField, sp, dp []string) ([]Col
 	for _, d := range dst {
 		names.put(d.Name)
 		path := join(dp, d.Name)
-		i, err := b.sourceOf(path, byName, sp)
+		i, err := b.sourceOf(path, from, sp)
 		if err != nil {
 			return nil, err
+		}
+		if i >= 0 && taken[i] {
+			return nil, fmt.Errorf("column %s: its source %s is taken by another column; map one of them", quote(path), quote(join(sp, src[i].Name)))
 		}
 		var c Column
 		if i < 0 {
@@ -158,24 +176,24 @@ func (b *builder) fields(src, dst []iceberg.NestedField, sp, dp []string) ([]Col
 }
 
 // sourceOf finds the source field of the destination column at path, -1 if there is none.
-func (b *builder) sourceOf(path []string, byName map[string]int, sp []string) (int, error) {
+func (b *builder) sourceOf(path []string, src sources, sp []string) (int, error) {
 	name := path[len(path)-1]
-	from := join(sp, name)
-	if m := b.to[key(path)]; m != nil {
-		if err := m.inside(sp, path[:len(path)-1]); err != nil {
-			return 0, err
+	m := b.to[key(path)]
+	if m == nil {
+		i, ok := src.named[b.folded(name)]
+		if !ok {
+			return -1, nil
 		}
-		from = m.from
-	} else if m := b.from[key(from)]; m != nil {
-		return -1, nil // its namesake goes elsewhere
+		return i, nil
 	}
-	i, ok := byName[from[len(from)-1]]
+	if err := m.inside(sp, path[:len(path)-1]); err != nil {
+		return 0, err
+	}
+	i, ok := src.mapped[m.from[len(m.from)-1]]
 	if !ok {
 		return -1, nil
 	}
-	if m := b.to[key(path)]; m != nil {
-		m.used = true
-	}
+	m.used = true
 	return i, nil
 }
 
@@ -193,15 +211,36 @@ func (b *builder) column(src, dst iceberg.NestedField, sp, dp []string) (Column,
 		return b.nested(c, src)
 	}
 	c.SourceType = src.Type
-	if !becomes(src.Type, c.Target.Type, b.version) {
-		return c, b.refuseCast(dp, src.Type, c.Target.Type)
+	if err := b.castable(&c); err != nil {
+		return c, err
 	}
 	if is[iceberg.UnknownType](src.Type) && dst.Required {
 		return c, fmt.Errorf("column %s: the source column %s has the type unknown, which is always null, and the destination "+
 			"requires a value; make it optional in the destination", quote(dp), quote(sp))
 	}
-	c.Action = actionOf(c)
+	c.Action = actionOf(c, b.version)
 	return c, nil
+}
+
+// castable refuses a pair of types that has no cast, and warns of one that may not go through.
+func (b *builder) castable(c *Column) error {
+	r := b.rule(c.SourceType, c.Target.Type)
+	if r.answer == AnswerRefuse {
+		return b.refuseCast(c.Path, c.SourceType, c.Target.Type, r)
+	}
+	if b.inKey && r.joins {
+		return fmt.Errorf("column %s: the source has %s and the destination %s: two keys of a map could become the same one; "+
+			"make the types equal in one of the tables", quote(c.Path), typeText(c.SourceType), typeText(c.Target.Type))
+	}
+	w := c.warning()
+	if w == "" {
+		return nil
+	}
+	if promotes(c.Target.Type, c.SourceType, b.version) && c.Target.ID > 0 && b.coerce[key(c.Path)] == nil && !b.inKey {
+		w += fmt.Sprintf("; --type-coercion %s:%s would widen the destination's column", FormatPath(c.Path), c.SourceType)
+	}
+	b.warnings = append(b.warnings, w)
+	return nil
 }
 
 // nested matches the insides of two structs, lists or maps.
@@ -211,29 +250,29 @@ func (b *builder) nested(c Column, src iceberg.NestedField) (Column, error) {
 	case *iceberg.StructType:
 		s, ok := src.Type.(*iceberg.StructType)
 		if !ok {
-			return c, b.refuseCast(c.Path, src.Type, d)
+			return c, b.refuseCast(c.Path, src.Type, d, rule{})
 		}
 		c.Fields, err = b.fields(s.FieldList, d.FieldList, c.Source, c.Path)
 	case *iceberg.ListType:
 		s, ok := src.Type.(*iceberg.ListType)
 		if !ok {
-			return c, b.refuseCast(c.Path, src.Type, d)
+			return c, b.refuseCast(c.Path, src.Type, d, rule{})
 		}
 		c.Fields, err = b.inner(c, s.Fields(), d.Fields())
 	case *iceberg.MapType:
 		s, ok := src.Type.(*iceberg.MapType)
 		if !ok {
-			return c, b.refuseCast(c.Path, src.Type, d)
+			return c, b.refuseCast(c.Path, src.Type, d, rule{})
 		}
 		c.Fields, err = b.inner(c, s.Fields(), d.Fields())
 	default:
-		return c, b.refuseCast(c.Path, src.Type, d)
+		return c, b.refuseCast(c.Path, src.Type, d, rule{})
 	}
 	if err != nil {
 		return c, err
 	}
 	c.Target.Type = withFields(c.Target.Type, c.Fields)
-	c.Action = actionOf(c)
+	c.Action = actionOf(c, b.version)
 	return c, nil
 }
 
@@ -253,11 +292,14 @@ func (b *builder) inner(c Column, src, dst []iceberg.NestedField) ([]Column, err
 	return columns, nil
 }
 
-// actionOf names what happens to a column that has a source and is not added.
-func actionOf(c Column) Action {
+// actionOf names what happens to a column that has a source and is not added, for a destination of a
+// format version.
+func actionOf(c Column, version int) Action {
 	switch {
-	case c.SourceType != nil && !c.SourceType.Equals(c.Target.Type):
+	case c.rule(version).answer == AnswerPromote:
 		return Promote
+	case c.rule(version).answer == AnswerCast:
+		return Cast
 	case c.Source[len(c.Source)-1] != c.Path[len(c.Path)-1]:
 		return Renamed
 	}

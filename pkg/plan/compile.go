@@ -2,12 +2,16 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
-// compileFields finds each column's field by name and compiles its step.
-func compileFields(columns []Column, source, target []arrow.Field) ([]slot, error) {
+// A compiler makes the steps of a plan.
+type compiler struct{ zone *time.Location } // what --assume-timezone says; nil if nothing
+
+// fields finds each column's field by name and compiles its step.
+func (z compiler) fields(columns []Column, source, target []arrow.Field) ([]slot, error) {
 	byName := make(map[string]int, len(source))
 	for i, f := range source {
 		if _, ok := byName[f.Name]; ok {
@@ -34,7 +38,7 @@ func compileFields(columns []Column, source, target []arrow.Field) ([]slot, erro
 		case from < 0:
 			return nil, fmt.Errorf("column %s: the stream has the column %s twice", quote(c.Path), quote(c.Source))
 		}
-		st, err := compile(c, source[from], target[i].Type)
+		st, err := z.compile(c, source[from], target[i].Type)
 		if err != nil {
 			return nil, err
 		}
@@ -43,18 +47,27 @@ func compileFields(columns []Column, source, target []arrow.Field) ([]slot, erro
 	return slots, nil
 }
 
-// compile returns the step from an Arrow field to a column's target type; nil takes it as it is.
-func compile(c *Column, f arrow.Field, target arrow.DataType) (step, error) {
+// compile returns the step from an Arrow field to a column; nil takes it as it is.
+func (z compiler) compile(c *Column, f arrow.Field, target arrow.DataType) (step, error) {
+	st, err := z.value(c, f, target)
+	if err == nil && c.Target.Required && !c.SourceRequired {
+		st = requiredStep{then: st, at: siteOf(c)}
+	}
+	return st, err
+}
+
+// value returns the step to a column's target type, whether null is allowed or not.
+func (z compiler) value(c *Column, f arrow.Field, target arrow.DataType) (step, error) {
 	switch encoded := f.Type.(type) {
 	case *arrow.DictionaryType:
-		return compileDecoded(c, f, encoded.ValueType, target)
+		return z.decoded(c, f, encoded.ValueType, target)
 	case *arrow.RunEndEncodedType:
-		return compileDecoded(c, f, encoded.Encoded(), target)
+		return z.decoded(c, f, encoded.Encoded(), target)
 	case *arrow.NullType:
 		return nullStep(c, target)
 	}
 	if c.SourceType != nil {
-		return compileLeaf(c, f, target)
+		return compileLeaf(c, f, target, z.zone)
 	}
 	switch to := target.(type) {
 	case *arrow.StructType:
@@ -62,7 +75,7 @@ func compile(c *Column, f arrow.Field, target arrow.DataType) (step, error) {
 		if !ok {
 			return nil, refuseArrow(c, f)
 		}
-		slots, err := compileFields(c.Fields, from.Fields(), to.Fields())
+		slots, err := z.fields(c.Fields, from.Fields(), to.Fields())
 		if err != nil {
 			return nil, err
 		}
@@ -72,18 +85,18 @@ func compile(c *Column, f arrow.Field, target arrow.DataType) (step, error) {
 		if !ok {
 			return nil, refuseArrow(c, f)
 		}
-		return compileMap(c, from, to)
+		return z.mapOf(c, from, to)
 	case *arrow.ListType:
 		from, ok := f.Type.(arrow.ListLikeType)
 		if _, isMap := f.Type.(*arrow.MapType); !ok || isMap {
 			return nil, refuseArrow(c, f)
 		}
-		return compileList(c, f, from, to)
+		return z.list(c, f, from, to)
 	}
 	return nil, refuseArrow(c, f)
 }
 
-func compileList(c *Column, f arrow.Field, from arrow.ListLikeType, to *arrow.ListType) (step, error) {
+func (z compiler) list(c *Column, f arrow.Field, from arrow.ListLikeType, to *arrow.ListType) (step, error) {
 	l := &listStep{to: to, path: quote(c.Path)}
 	switch from := from.(type) {
 	case *arrow.ListType:
@@ -96,7 +109,7 @@ func compileList(c *Column, f arrow.Field, from arrow.ListLikeType, to *arrow.Li
 		return nil, refuseArrow(c, f)
 	}
 	var err error
-	if l.element, err = compile(&c.Fields[0], from.ElemField(), to.Elem()); err != nil {
+	if l.element, err = z.compile(&c.Fields[0], from.ElemField(), to.Elem()); err != nil {
 		return nil, err
 	}
 	if isSame(l.element) && !l.wide && !l.fixed {
@@ -105,13 +118,13 @@ func compileList(c *Column, f arrow.Field, from arrow.ListLikeType, to *arrow.Li
 	return l, nil
 }
 
-// compileMap matches keys and values of maps by their place, since names differ between producers.
-func compileMap(c *Column, from, to *arrow.MapType) (step, error) {
-	key, err := compile(&c.Fields[0], from.KeyField(), to.KeyType())
+// mapOf matches keys and values of maps by their place, since names differ between producers.
+func (z compiler) mapOf(c *Column, from, to *arrow.MapType) (step, error) {
+	key, err := z.compile(&c.Fields[0], from.KeyField(), to.KeyType())
 	if err != nil {
 		return nil, err
 	}
-	value, err := compile(&c.Fields[1], from.ItemField(), to.ItemType())
+	value, err := z.compile(&c.Fields[1], from.ItemField(), to.ItemType())
 	if err != nil {
 		return nil, err
 	}

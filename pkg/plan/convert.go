@@ -7,53 +7,64 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/compute"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
 // fixedStep turns values of one fixed width into values of another, by plain where every value has
-// a counterpart, else by convert, which says whether this one has.
+// a counterpart, else by convert, which says what rule a value breaks that has none ("": it has one).
+// Where converting remembers something, fresh makes a convert for one array.
 type fixedStep[S, D arrow.FixedWidthType] struct {
 	to      arrow.DataType
-	path    string
+	at      site
 	plain   func(S) D
-	convert func(S) (D, bool)
-	rule    string         // what a value breaks that has none
+	convert func(S) (D, string)
+	fresh   func() func(S) (D, string)
 	show    func(S) string // nil prints it as it is
 }
 
-func (s *fixedStep[S, D]) checks() bool { return s.convert != nil }
+func (s *fixedStep[S, D]) checks() bool { return s.plain == nil }
 
 func (s *fixedStep[S, D]) do(r *run, in arrow.ArrayData, dead bitmap) (arrow.ArrayData, error) {
-	values, err := valuesOf[S](in, s.path)
+	values, err := valuesOf[S](in, s.at.path)
 	if err != nil {
 		return nil, err
 	}
-	valid := validity(r, in)
-	defer release(valid)
 	b := r.buffer(in.Len() * arrowSize[D]())
-	defer b.Release()
-	out := arrow.GetData[D](b.Bytes())
+	out := arrow.GetData[D](b.Bytes())[:len(values)]
 	if s.plain != nil {
 		for i, v := range values {
 			out[i] = s.plain(v)
 		}
-	} else if err := s.each(values, out, alsoNull(dead, valid, in.Len())); err != nil {
+		valid := validity(r, in)
+		defer release(valid)
+		defer b.Release()
+		return array.NewData(s.to, in.Len(), []*memory.Buffer{valid, b}, nil, nullCount(in, valid), 0), nil
+	}
+	slots := r.slots(in, dead, s.at)
+	if err := s.each(values, out, slots); err != nil {
+		slots.leave()
+		b.Release()
 		return nil, err
 	}
-	return array.NewData(s.to, in.Len(), []*memory.Buffer{valid, b}, nil, nullCount(in, valid), 0), nil
+	return slots.end(s.to, b), nil
 }
 
 // each converts the values that count; the others become zero.
-func (s *fixedStep[S, D]) each(values []S, out []D, dead bitmap) error {
-	var zero D
+func (s *fixedStep[S, D]) each(values []S, out []D, slots *slots) error {
+	convert := s.convert
+	if s.fresh != nil {
+		convert = s.fresh()
+	}
 	for i, v := range values {
-		d, ok := s.convert(v)
-		if !ok {
-			if dead == nil || bitutil.BitIsNotSet(dead, i) {
-				return &ValueError{Column: s.path, Row: int64(i), Value: s.text(v), Rule: s.rule}
+		d, rule := convert(v)
+		if rule != "" {
+			if slots.counts(i) {
+				if err := slots.fail(i, func() string { return s.text(v) }, rule); err != nil {
+					return err
+				}
 			}
+			var zero D
 			d = zero
 		}
 		out[i] = d
@@ -97,10 +108,24 @@ func (s *widenStep[S, D]) do(r *run, in arrow.ArrayData, _ bitmap) (arrow.ArrayD
 }
 
 // divided turns counts of a unit into counts of a larger one, where nothing is lost.
-func divided[S, D arrow.IntType | arrow.Date64](to arrow.DataType, path string, by int64, rule string) step {
-	return &fixedStep[S, D]{to: to, path: path, rule: rule, convert: func(v S) (D, bool) {
+func divided[S, D arrow.IntType | arrow.Date64](to arrow.DataType, at site, by int64, rule string) step {
+	return &fixedStep[S, D]{to: to, at: at, convert: func(v S) (D, string) {
 		q := int64(v) / by
-		return D(q), int64(v)%by == 0 && int64(D(q)) == q
+		if int64(v)%by != 0 || int64(D(q)) != q {
+			return 0, rule
+		}
+		return D(q), ""
+	}}
+}
+
+// multiplied turns counts of a unit into counts of a smaller one.
+func multiplied(to arrow.DataType, at site, by int64, rule string) step {
+	return &fixedStep[int64, int64]{to: to, at: at, convert: func(v int64) (int64, string) {
+		p, ok := multiply(v, by)
+		if !ok {
+			return 0, rule
+		}
+		return p, ""
 	}}
 }
 
@@ -197,7 +222,7 @@ type decoded struct {
 	path string
 }
 
-func compileDecoded(c *Column, f arrow.Field, value, target arrow.DataType) (step, error) {
+func (z compiler) decoded(c *Column, f arrow.Field, value, target arrow.DataType) (step, error) {
 	f.Type = value
 	switch value.ID() {
 	case arrow.DICTIONARY, arrow.RUN_END_ENCODED, arrow.STRING_VIEW, arrow.BINARY_VIEW:
@@ -206,7 +231,7 @@ func compileDecoded(c *Column, f arrow.Field, value, target arrow.DataType) (ste
 	if _, nested := value.(arrow.NestedType); nested {
 		return nil, refuseArrow(c, f)
 	}
-	then, err := compile(c, f, target)
+	then, err := z.value(c, f, target)
 	return decoded{then: then, path: quote(c.Path)}, err
 }
 

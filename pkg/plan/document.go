@@ -40,6 +40,8 @@ type columnDoc struct {
 	SourceType     string          `json:"source_type,omitempty"`
 	SourceRequired bool            `json:"source_required,omitempty"`
 	Was            string          `json:"promoted_from,omitempty"`
+	Loses          string          `json:"loses,omitempty"` // for people: it follows from the types
+	Fails          string          `json:"fails,omitempty"`
 	Target         json.RawMessage `json:"target,omitempty"` // Iceberg's JSON of a field; at the root only
 	Fields         []columnDoc     `json:"fields,omitempty"`
 }
@@ -93,6 +95,7 @@ func columnDocOf(c *Column) columnDoc {
 	if c.Was != nil {
 		d.Was = c.Was.Type()
 	}
+	d.Loses, d.Fails = c.Loses(), c.Fails()
 	for i := range c.Fields {
 		d.Fields = append(d.Fields, columnDocOf(&c.Fields[i]))
 	}
@@ -159,7 +162,7 @@ func (d *document) plan() (*Plan, error) {
 	if err := p.Settings.Check(); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	r := reader{version: d.FormatVersion, ids: map[int]bool{}}
+	r := reader{version: d.FormatVersion, zone: p.Settings.AssumeTimezone != "", ids: map[int]bool{}}
 	targets := make([]iceberg.NestedField, len(d.Columns))
 	for i, c := range d.Columns {
 		if c.Target == nil {
@@ -169,7 +172,7 @@ func (d *document) plan() (*Plan, error) {
 			return nil, fmt.Errorf("column %s: target: %w", quoteText(c.Column), err)
 		}
 	}
-	if err := checkFields("destination", targets, nil); err != nil {
+	if err := checkFields("destination", targets, nil, nil); err != nil {
 		return nil, err
 	}
 	var err error
@@ -207,7 +210,20 @@ func (l leftDoc) left() (Left, error) {
 	if err != nil {
 		return Left{}, fmt.Errorf("column %s: %w", quote(path), err)
 	}
-	return Left{path, t}, checkFields("source", []iceberg.NestedField{{Name: "x", Type: t}}, nil)
+	if deep(t, maxDepth) {
+		return Left{}, fmt.Errorf("column %s: it is nested more than %d deep", quote(path), maxDepth)
+	}
+	return Left{path, t}, nil
+}
+
+// deep tells whether a type is nested more than most deep.
+func deep(t iceberg.Type, most int) bool {
+	for _, f := range children(t) {
+		if most == 0 || deep(f.Type, most-1) {
+			return true
+		}
+	}
+	return false
 }
 
 // checkSize bounds what decoding may cost, by counting what opens, separates and nests.

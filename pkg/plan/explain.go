@@ -82,6 +82,12 @@ func notes(c *Column) []string {
 	if c.SourceType != nil && !c.SourceType.Equals(c.Target.Type) {
 		out = append(out, "from "+typeText(c.SourceType))
 	}
+	if s := c.Loses(); s != "" {
+		out = append(out, s)
+	}
+	if s := c.Fails(); s != "" {
+		out = append(out, "does not fit: "+s)
+	}
 	if c.Was != nil {
 		out = append(out, fmt.Sprintf("destination's %s becomes %s", typeText(c.Was), typeText(c.Target.Type)))
 	}

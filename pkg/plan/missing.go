@@ -56,6 +56,11 @@ func (b *builder) skip(c Column) (Column, error) {
 // extra decides about a source column that no destination column took.
 func (b *builder) extra(src iceberg.NestedField, sp, dp []string, names siblings) (Column, bool, error) {
 	name := src.Name
+	if d := b.drop[key(sp)]; d != nil {
+		d.used = true
+		b.left = append(b.left, Left{Path: sp, Type: src.Type})
+		return Column{}, false, nil
+	}
 	m := b.from[key(sp)]
 	if m != nil {
 		if err := m.inside(sp[:len(sp)-1], dp); err != nil {
@@ -67,10 +72,13 @@ func (b *builder) extra(src iceberg.NestedField, sp, dp []string, names siblings
 	path := join(dp, name)
 	near := names.fold[strings.ToLower(name)]
 	switch {
+	case b.extras == PolicyIgnore && m == nil:
+		b.left = append(b.left, Left{Path: sp, Type: src.Type})
+		return Column{}, false, nil
 	case names.has[name]:
 		return Column{}, false, fmt.Errorf("source column %s: the destination's %s comes from another source column: "+
 			"give --column-mapping %s:DST to a name that is free", quote(sp), quote(path), FormatPath(sp))
-	case !b.adds:
+	case b.extras != PolicyAutoAdd:
 		s := stray{path: sp}
 		if m != nil {
 			s.to = path
@@ -116,8 +124,8 @@ func (b *builder) add(src iceberg.NestedField, sp, dp []string) (Column, error) 
 		return c, fmt.Errorf("column %s: it cannot be added with the type %s, which needs format version %d, and the destination has "+
 			"version %d: upgrade the destination%s", quote(dp), c.Target.Type, n, b.version, b.olderType(c.Target.Type, dp))
 	}
-	if !becomes(src.Type, c.Target.Type, b.version) {
-		return c, b.refuseCast(dp, src.Type, c.Target.Type)
+	if err := b.castable(&c); err != nil {
+		return c, err
 	}
 	b.copyDefaults(&c, src)
 	return c, nil
@@ -135,6 +143,11 @@ func (b *builder) addNested(c Column, t iceberg.NestedType) (Column, error) {
 	_, isStruct := t.(*iceberg.StructType)
 	for _, f := range t.Fields() {
 		sp, name := join(c.Source, f.Name), f.Name
+		if d := b.drop[key(sp)]; d != nil && isStruct {
+			d.used = true
+			b.left = append(b.left, Left{Path: sp, Type: f.Type})
+			continue
+		}
 		if m := b.from[key(sp)]; m != nil && isStruct {
 			if err := m.inside(c.Source, c.Path); err != nil {
 				return c, err
@@ -142,7 +155,10 @@ func (b *builder) addNested(c Column, t iceberg.NestedType) (Column, error) {
 			m.used = true
 			name = m.to[len(m.to)-1]
 		}
+		outer := b.inKey
+		b.inKey = outer || f.Name == "key" && !isStruct
 		child, err := b.add(f, sp, join(c.Path, name))
+		b.inKey = outer
 		if err != nil {
 			return c, err
 		}
@@ -150,6 +166,9 @@ func (b *builder) addNested(c Column, t iceberg.NestedType) (Column, error) {
 			child.Target.Required = true
 		}
 		c.Fields = append(c.Fields, child)
+	}
+	if len(c.Fields) == 0 && len(t.Fields()) > 0 {
+		return c, fmt.Errorf("source column %s: all of its fields are dropped; drop it whole", quote(c.Source))
 	}
 	c.Target.Type = withFields(t, c.Fields)
 	return c, nil
@@ -164,7 +183,7 @@ func (b *builder) copyDefaults(c *Column, src iceberg.NestedField) {
 	switch {
 	case b.version < 3:
 		why = fmt.Sprintf("format version %d has none", b.version)
-	case !src.Type.Equals(c.Target.Type) && is[iceberg.DateType](src.Type):
+	case !src.Type.Equals(c.Target.Type) && (is[iceberg.DateType](src.Type) || !promotes(src.Type, c.Target.Type, b.version)):
 		why = "its type changes"
 	}
 	for _, v := range []any{src.InitialDefault, src.WriteDefault} {
@@ -203,7 +222,7 @@ func (b *builder) missing() error {
 			mapped = fmt.Sprintf(" (%s is mapped to %s)", quote(one.path), quote(one.to))
 		}
 		errs = append(errs, fmt.Errorf("no destination column for the source's %s%s: give --column-mapping %s:%s, "+
-			"or --on-missing-in-dest auto_add", quoteList(paths), mapped, FormatPath(one.path), to))
+			"--on-missing-in-dest auto_add or ignore, or --drop", quoteList(paths), mapped, FormatPath(one.path), to))
 	}
 	if len(errs) == 2 {
 		return fmt.Errorf("%w; %w", errs[0], errs[1])

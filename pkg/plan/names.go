@@ -20,13 +20,18 @@ const firstReservedID = iceberg.MaxStructFieldID
 
 // checkFields refuses what neither side may have: duplicate names, reserved field IDs, types that
 // are not carried, and on the destination reserved names.
-func checkFields(side string, fields []iceberg.NestedField, parent []string) error {
+//
+// What skip, which may be nil, says of a path is not looked at.
+func checkFields(side string, fields []iceberg.NestedField, parent []string, skip func([]string) bool) error {
 	if len(parent) >= maxDepth {
 		return fmt.Errorf("%s column %s: it is nested more than %d deep; that is not supported", side, quote(parent), maxDepth)
 	}
 	seen := make(map[string]bool, len(fields))
 	for _, f := range fields {
 		path := join(parent, f.Name)
+		if skip != nil && skip(path) {
+			continue
+		}
 		if err := checkField(side, f, path); err != nil {
 			return err
 		}
@@ -34,7 +39,7 @@ func checkFields(side string, fields []iceberg.NestedField, parent []string) err
 			return fmt.Errorf("%s column %s: the name is there twice; rename one in the %s table", side, quote(path), side)
 		}
 		seen[f.Name] = true
-		if err := checkFields(side, children(f.Type), path); err != nil {
+		if err := checkFields(side, children(f.Type), path, skip); err != nil {
 			return err
 		}
 	}
@@ -54,7 +59,11 @@ func checkField(side string, f iceberg.NestedField, path []string) error {
 		return nil
 	}
 	if err := checkLeaf(f.Type); err != nil {
-		return fmt.Errorf("%s column %s: %w; move the table without this column", side, quote(path), err)
+		cure := "give --drop " + FormatPath(path)
+		if side == "destination" {
+			cure = "drop the column in the destination table"
+		}
+		return fmt.Errorf("%s column %s: %w; %s", side, quote(path), err, cure)
 	}
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 // relabel gives data another type of the same layout. Nothing is copied.
 type relabel struct{ to arrow.DataType }
 
+// reread is a relabel that makes other values of the same bytes: a cast.
+type reread struct{ relabel }
+
 func (relabel) checks() bool { return false }
 
 func (s relabel) do(_ *run, in arrow.ArrayData, _ bitmap) (arrow.ArrayData, error) {
@@ -122,11 +125,16 @@ func (s *listStep) do(r *run, in arrow.ArrayData, dead bitmap) (arrow.ArrayData,
 		if s.checks() {
 			inside = spread(alsoNull(dead, valid, in.Len()), ends, int(hi-lo))
 		}
+		before := len(r.failed)
 		made, err := s.element.do(r, elements, inside)
 		elements.Release()
 		if err != nil {
 			return nil, inList(err, ends)
 		}
+		for _, e := range r.failed[before:] {
+			e.Row = listOf(e.Row, ends)
+		}
+		r.failed = append(r.failed[:before], firstOfRows(r.failed[before:])...)
 		elements = made
 	}
 	defer elements.Release()
@@ -225,9 +233,12 @@ func inList(err error, ends []int32) error {
 	if !ok {
 		return err
 	}
-	at := *bad
-	at.Row = int64(sort.Search(len(ends), func(i int) bool { return int64(ends[i]) > bad.Row }) - 1)
-	return &at
+	bad.Row = listOf(bad.Row, ends)
+	return bad
+}
+
+func listOf(element int64, ends []int32) int64 {
+	return int64(sort.Search(len(ends), func(i int) bool { return int64(ends[i]) > element }) - 1)
 }
 
 // validity returns in's validity bitmap from bit 0 on, nil if nothing is null. It is shared where

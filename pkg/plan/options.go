@@ -7,12 +7,14 @@ import (
 	"slices"
 )
 
-// The policies for columns that one side lacks.
+// The policies for columns that one side lacks, and for values that the destination cannot hold.
 const (
 	PolicyError   = "error"    // refuse, the default
-	PolicyNull    = "null"     // missing in the source: write null
+	PolicyNull    = "null"     // missing in the source, or a value that does not fit: write null
 	PolicySkip    = "skip"     // missing in the source: write the column's write-default, null if it has none
 	PolicyAutoAdd = "auto_add" // missing in the destination: add it, optional
+	PolicyIgnore  = "ignore"   // missing in the destination: leave it out
+	PolicyReject  = "reject"   // a value that does not fit: leave its row out, and name it
 )
 
 // A Rename maps the source column at path From to the destination column at path To.
@@ -27,8 +29,12 @@ type Coercion struct{ Column, Type string }
 type Options struct {
 	Mapping         []Rename
 	MissingInSource string // PolicyError (or empty), PolicyNull, PolicySkip
-	MissingInDest   string // PolicyError (or empty), PolicyAutoAdd
+	MissingInDest   string // PolicyError (or empty), PolicyAutoAdd, PolicyIgnore
 	Coercions       []Coercion
+	Drop            []string // paths of source columns that are left out on purpose
+	IgnoreCase      bool     // names that differ only by case are the same
+	OnCastError     string   // PolicyError (or empty), PolicyNull, PolicyReject
+	AssumeTimezone  string   // of timestamps without one, where they become instants or the other way round
 }
 
 // settings is the canonical form of Options.
@@ -37,6 +43,10 @@ type settings struct {
 	MissingInSource string            `json:"on_missing_in_source"`
 	MissingInDest   string            `json:"on_missing_in_dest"`
 	Coercions       []coercionSetting `json:"type_coercions"`
+	Drop            []string          `json:"drop,omitempty"`
+	IgnoreCase      bool              `json:"ignore_case,omitempty"`
+	OnCastError     string            `json:"on_cast_error,omitempty"` // not said: error
+	AssumeTimezone  string            `json:"assume_timezone,omitempty"`
 }
 
 type mappingSetting struct {
@@ -67,7 +77,17 @@ func (o Options) canonical() settings {
 		MissingInSource: cmp.Or(o.MissingInSource, PolicyError),
 		MissingInDest:   cmp.Or(o.MissingInDest, PolicyError),
 		Coercions:       []coercionSetting{},
+		IgnoreCase:      o.IgnoreCase,
+		AssumeTimezone:  o.AssumeTimezone,
 	}
+	if o.OnCastError != PolicyError {
+		s.OnCastError = o.OnCastError
+	}
+	for _, d := range o.Drop {
+		s.Drop = append(s.Drop, canonicalPath(d))
+	}
+	slices.Sort(s.Drop)
+	s.Drop = slices.Compact(s.Drop)
 	for _, m := range o.Mapping {
 		if from, to := canonicalPath(m.From), canonicalPath(m.To); from != to {
 			s.Mapping = append(s.Mapping, mappingSetting{From: from, To: to})
@@ -91,7 +111,8 @@ func (o Options) canonical() settings {
 }
 
 func (s settings) options() Options {
-	o := Options{MissingInSource: s.MissingInSource, MissingInDest: s.MissingInDest}
+	o := Options{MissingInSource: s.MissingInSource, MissingInDest: s.MissingInDest, Drop: s.Drop,
+		IgnoreCase: s.IgnoreCase, OnCastError: s.OnCastError, AssumeTimezone: s.AssumeTimezone}
 	for _, m := range s.Mapping {
 		o.Mapping = append(o.Mapping, Rename(m))
 	}
@@ -117,9 +138,19 @@ func (o Options) Check() error {
 		return fmt.Errorf("on-missing-in-source %q: want error, null or skip", o.MissingInSource)
 	}
 	switch o.MissingInDest {
-	case "", PolicyError, PolicyAutoAdd:
+	case "", PolicyError, PolicyAutoAdd, PolicyIgnore:
 	default:
-		return fmt.Errorf("on-missing-in-dest %q: want error or auto_add", o.MissingInDest)
+		return fmt.Errorf("on-missing-in-dest %q: want error, auto_add or ignore", o.MissingInDest)
+	}
+	switch o.OnCastError {
+	case "", PolicyError, PolicyNull, PolicyReject:
+	default:
+		return fmt.Errorf("on-cast-error %q: want error, null or reject", o.OnCastError)
+	}
+	if o.AssumeTimezone != "" {
+		if _, err := parseZone(o.AssumeTimezone); err != nil {
+			return fmt.Errorf("assume-timezone: %w", err)
+		}
 	}
 	from, to, column := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, m := range o.Mapping {
@@ -138,6 +169,15 @@ func (o Options) Check() error {
 			return fmt.Errorf("column mapping: two source columns are mapped to %s; map one of them elsewhere", quote(t))
 		}
 		from[key(f)], to[key(t)] = true, true
+	}
+	for _, d := range o.Drop {
+		p, err := ParsePath(d)
+		if err != nil {
+			return fmt.Errorf("drop: %w", err)
+		}
+		if from[key(p)] {
+			return fmt.Errorf("drop: source column %s is mapped too; do one or the other", quote(p))
+		}
 	}
 	for _, c := range o.Coercions {
 		p, err := ParsePath(c.Column)

@@ -119,6 +119,10 @@ func TestCanonical(t *testing.T) {
 	if string(a.Canonical()) == string(b.Canonical()) {
 		t.Error("another policy is the same setting")
 	}
+	b = Options{Drop: []string{"b", `"a"`, "a"}, OnCastError: PolicyError}
+	if got := string(b.Canonical()); !strings.HasSuffix(got, `"type_coercions":[],"drop":["a","b"]}`) {
+		t.Errorf("drop: %s", got)
+	}
 	want := `{"column_mapping":[],"on_missing_in_source":"error","on_missing_in_dest":"error","type_coercions":[]}`
 	if got := string((Options{}).Canonical()); got != want {
 		t.Errorf("no options: %s", got)
@@ -128,7 +132,13 @@ func TestCanonical(t *testing.T) {
 func TestOptionsCheck(t *testing.T) {
 	for want, o := range map[string]Options{
 		`on-missing-in-source "zero"`:               {MissingInSource: "zero"},
-		`on-missing-in-dest "ignore"`:               {MissingInDest: "ignore"},
+		`on-missing-in-dest "leave"`:                {MissingInDest: "leave"},
+		`on-cast-error "zero"`:                      {OnCastError: "zero"},
+		`time zone "Local" is not known`:            {AssumeTimezone: "Local"},
+		`time zone "Europe/Nowhere" is not known`:   {AssumeTimezone: "Europe/Nowhere"},
+		`time zone "+25:00" is not known`:           {AssumeTimezone: "+25:00"},
+		`source column "a" is mapped too`:           {Mapping: []Rename{{"a", "b"}}, Drop: []string{`"a"`}},
+		`drop: path "a..b"`:                         {Drop: []string{"a..b"}},
 		`source column "a" is mapped twice`:         {Mapping: []Rename{{"a", "b"}, {`"a"`, "c"}}},
 		`two source columns are mapped to "c"`:      {Mapping: []Rename{{"a", "c"}, {"b", `"c"`}}},
 		`column "a" is named twice`:                 {Coercions: []Coercion{{"a", "int"}, {"a", "long"}}},

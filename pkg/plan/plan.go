@@ -9,11 +9,12 @@ import (
 // An Action says what happens to a destination column.
 type Action string
 
-// The actions of a plan.
+// The actions of a plan. What happens to the values of an added column its types say.
 const (
 	Take     Action = "take"      // the source column of that name, as it is
 	Renamed  Action = "rename"    // a source column of another name, as it is
 	Promote  Action = "promote"   // a source column, its values widened exactly
+	Cast     Action = "cast"      // a source column, each value converted; what does not fit is named
 	NullFill Action = "null-fill" // nothing in the source: null is written (PolicyNull)
 	Default  Action = "default"   // nothing in the source: the write-default is written (PolicySkip)
 	Skip     Action = "skip"      // nothing in the source, no write-default: null is written (PolicySkip)

@@ -1,8 +1,11 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -14,6 +17,7 @@ import (
 type Projector struct {
 	source, target *arrow.Schema
 	columns        []slot
+	onError        string // a policy for values that do not fit
 	mem            memory.Allocator
 	zeros          atomic.Pointer[[]byte]
 }
@@ -37,11 +41,19 @@ func (p *Plan) Projector(src *arrow.Schema, mem memory.Allocator) (*Projector, e
 	for i, c := range p.Columns {
 		target[i] = arrowField(c.Target)
 	}
-	slots, err := compileFields(p.Columns, src.Fields(), target)
+	var zone *time.Location
+	if z := p.Settings.AssumeTimezone; z != "" {
+		var err error
+		if zone, err = parseZone(z); err != nil {
+			return nil, err
+		}
+	}
+	slots, err := compiler{zone}.fields(p.Columns, src.Fields(), target)
 	if err != nil {
 		return nil, err
 	}
-	return &Projector{source: src, target: arrow.NewSchema(target, nil), columns: slots, mem: mem}, nil
+	return &Projector{source: src, target: arrow.NewSchema(target, nil), columns: slots, mem: mem,
+		onError: cmp.Or(p.Settings.OnCastError, PolicyError)}, nil
 }
 
 // Schema returns the Arrow schema of projected record batches: the one that iceberg-go gives the
@@ -77,10 +89,30 @@ func (p *Projector) Origins() []int {
 
 // Project returns rec as the destination wants it. It borrows rec; the caller owns the result and
 // releases it. Memory of columns that are taken as they are is shared with rec. A value that does
-// not fit is a *ValueError.
+// not fit is a *ValueError, but with PolicyNull, which writes null in its place where the column may
+// hold it.
 func (p *Projector) Project(rec arrow.RecordBatch) (arrow.RecordBatch, error) {
+	out, o, err := p.ProjectRows(rec)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Rejects) > 0 {
+		out.Release()
+		return nil, o.Rejects[0]
+	}
+	return out, nil
+}
+
+// An Outcome is what became of values that did not fit.
+type Outcome struct {
+	Rejects []*ValueError // with PolicyReject: the rows left out, in order, each with its first reason
+	Nulled  int64         // with PolicyNull: values that null took the place of
+}
+
+// ProjectRows is Project that with PolicyReject leaves out the rows that do not fit, and names them.
+func (p *Projector) ProjectRows(rec arrow.RecordBatch) (arrow.RecordBatch, Outcome, error) {
 	if rec.Schema() != p.source && !rec.Schema().Equal(p.source) {
-		return nil, fmt.Errorf("project a record batch: its schema is not the stream's")
+		return nil, Outcome{}, fmt.Errorf("project a record batch: its schema is not the stream's")
 	}
 	r := &run{p: p}
 	columns := make([]arrow.Array, 0, len(p.columns))
@@ -92,15 +124,93 @@ func (p *Projector) Project(rec arrow.RecordBatch) (arrow.RecordBatch, error) {
 	for _, s := range p.columns {
 		c, err := r.column(s, rec)
 		if err != nil {
-			return nil, err
+			return nil, Outcome{}, err
+		}
+		columns = append(columns, c)
+		r.failed = firstOfRows(r.failed)
+	}
+	o := Outcome{Rejects: r.failed, Nulled: r.nulled}
+	whole := array.NewRecordBatch(p.target, columns, rec.NumRows())
+	if len(o.Rejects) == 0 {
+		return whole, o, nil
+	}
+	defer whole.Release()
+	left, err := without(whole, o.Rejects, p.mem)
+	return left, o, err
+}
+
+// firstOfRows keeps the first of each row's failures, in the order of rows.
+func firstOfRows(failed []*ValueError) []*ValueError {
+	if len(failed) < 2 {
+		return failed
+	}
+	slices.SortStableFunc(failed, func(a, b *ValueError) int { return cmp.Compare(a.Row, b.Row) })
+	return slices.CompactFunc(failed, func(a, b *ValueError) bool { return a.Row == b.Row })
+}
+
+// without returns a record batch less some rows.
+func without(rec arrow.RecordBatch, rejects []*ValueError, mem memory.Allocator) (arrow.RecordBatch, error) {
+	var runs [][2]int64
+	at := int64(0)
+	for _, e := range rejects {
+		if e.Row > at {
+			runs = append(runs, [2]int64{at, e.Row})
+		}
+		at = e.Row + 1
+	}
+	if at < rec.NumRows() || len(runs) == 0 {
+		runs = append(runs, [2]int64{at, rec.NumRows()})
+	}
+	if len(runs) == 1 {
+		return rec.NewSlice(runs[0][0], runs[0][1]), nil
+	}
+	rows := rec.NumRows() - int64(len(rejects))
+	columns := make([]arrow.Array, 0, rec.NumCols())
+	defer func() {
+		for _, c := range columns {
+			c.Release()
+		}
+	}()
+	for i := range int(rec.NumCols()) {
+		c, err := joined(rec.Column(i), runs, mem)
+		if err != nil {
+			return nil, fmt.Errorf("leave out rows that do not fit: column %q: %w", rec.ColumnName(i), err)
 		}
 		columns = append(columns, c)
 	}
-	return array.NewRecordBatch(p.target, columns, rec.NumRows()), nil
+	return array.NewRecordBatch(rec.Schema(), columns, rows), nil
+}
+
+// joined puts runs of an array one behind the other.
+func joined(a arrow.Array, runs [][2]int64, mem memory.Allocator) (arrow.Array, error) {
+	parts := make([]arrow.Array, len(runs))
+	for i, r := range runs {
+		parts[i] = array.NewSlice(a, r[0], r[1])
+		defer parts[i].Release()
+	}
+	return array.Concatenate(parts, mem)
 }
 
 // A run is one projection of one record batch.
-type run struct{ p *Projector }
+type run struct {
+	p      *Projector
+	failed []*ValueError // with PolicyReject
+	nulled int64
+}
+
+// fail is told of a value that does not fit, and says whether that ends the projection.
+func (r *run) fail(at site, i int, value func() string, rule string) error {
+	if r.p.onError == PolicyNull && at.nullable {
+		r.nulled++
+		return nil
+	}
+	e := &ValueError{Column: at.path, Row: int64(i), Value: value(), Rule: rule}
+	if r.p.onError != PolicyReject {
+		return e
+	}
+	r.failed = append(r.failed, e)
+	return nil
+}
 
 func (r *run) column(s slot, rec arrow.RecordBatch) (arrow.Array, error) {
 	if s.from < 0 {

@@ -10,6 +10,7 @@ import (
 // A reader checks the columns of a document against their targets.
 type reader struct {
 	version int
+	zone    bool         // a time zone is assumed
 	ids     map[int]bool // the field IDs met
 }
 
@@ -154,16 +155,16 @@ func (r *reader) sourced(c Column, d columnDoc, at place) (Column, error) {
 		if c.Fields, err = r.fields(d.Fields, children(c.Target.Type), inner); err != nil {
 			return c, err
 		}
-	} else if err := r.leaf(&c, d); err != nil {
+	} else if err := r.leaf(&c, d, at.inKey || isKey); err != nil {
 		return c, err
 	}
-	if want := actionOf(c); c.Action != Add && c.Action != want {
+	if want := actionOf(c, r.version); c.Action != Add && c.Action != want {
 		return c, fmt.Errorf("column %s: its action is %s, not %s", quote(c.Path), want, quoteText(string(c.Action)))
 	}
 	return c, nil
 }
 
-func (r *reader) leaf(c *Column, d columnDoc) error {
+func (r *reader) leaf(c *Column, d columnDoc, inKey bool) error {
 	if d.Fields != nil {
 		return fmt.Errorf("column %s: %s has no fields", quote(c.Path), typeText(c.Target.Type))
 	}
@@ -174,7 +175,7 @@ func (r *reader) leaf(c *Column, d columnDoc) error {
 	if err := checkLeaf(c.SourceType); err != nil {
 		return fmt.Errorf("column %s: source_type: %w", quote(c.Path), err)
 	}
-	if !becomes(c.SourceType, c.Target.Type, r.version) {
+	if rule := ruleOf(c.SourceType, c.Target.Type, r.version, r.zone); rule.answer == AnswerRefuse || inKey && rule.joins {
 		return fmt.Errorf("column %s: %s does not become %s", quote(c.Path), c.SourceType, c.Target.Type)
 	}
 	return nil

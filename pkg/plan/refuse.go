@@ -7,30 +7,15 @@ import (
 )
 
 // refuseCast says why values of one type do not become those of another, and what to do.
-func (b *builder) refuseCast(path []string, from, to iceberg.Type) error {
-	return fmt.Errorf("column %s: the source has %s and the destination %s: %s",
-		quote(path), kind(from), kind(to), b.whyNot(path, from, to))
-}
-
-func (b *builder) whyNot(path []string, from, to iceberg.Type) string {
-	const later = "casts beyond promotions are not supported yet"
-	const mend = "make the types equal in one of the tables"
-	fd, fok := from.(iceberg.DecimalType)
-	td, tok := to.(iceberg.DecimalType)
+func (b *builder) refuseCast(path []string, from, to iceberg.Type, r rule) error {
+	why, cure := r.why, r.cure
 	switch {
-	case isNested(from) != isNested(to) || isNested(from):
-		return "they hold different things; map another column to it"
-	case promotes(to, from, b.version) && b.coerce[key(path)] == nil && !b.inKey: // narrowing
-		return fmt.Sprintf("values may not fit, and %s; give --type-coercion %s:%s to widen the destination's column",
-			later, FormatPath(path), from)
-	case fok && tok && fd.Scale() != td.Scale(): // case 30
-		return fmt.Sprintf("another scale is another value, not a promotion, and %s; %s", later, mend)
-	case zoned(from) != zoned(to) && temporal(from) && temporal(to): // case 37
-		return "one has a time zone and the other none, so instants would be guessed; " + mend
-	case promotes(from, to, 3):
-		return fmt.Sprintf("this promotion needs format version 3, and the destination has version %d; upgrade it, or %s", b.version, mend)
+	case isNested(from) || isNested(to):
+		why, cure = "they hold different things", "map another column to it, or give --drop"
+	case cure == "":
+		cure = "convert it upstream, give --drop, or make the types equal in one of the tables"
 	}
-	return later + "; " + mend
+	return fmt.Errorf("column %s: the source has %s and the destination %s: %s; %s", quote(path), kind(from), kind(to), why, cure)
 }
 
 // refusePromotion says why a destination column cannot be evolved to a type.
@@ -46,8 +31,4 @@ func (b *builder) refusePromotion(path []string, from, to iceberg.Type) error {
 
 func zoned(t iceberg.Type) bool {
 	return is[iceberg.TimestampTzType](t) || is[iceberg.TimestampTzNsType](t)
-}
-
-func temporal(t iceberg.Type) bool {
-	return zoned(t) || is[iceberg.TimestampType](t) || is[iceberg.TimestampNsType](t)
 }

@@ -15,7 +15,7 @@ import (
 // A resolved plan can be resolved again. It keeps its Changes, for the record; Pending tells which
 // of them are still to be made.
 func (p *Plan) Resolve(dst *iceberg.Schema) (*Plan, error) {
-	r := resolver{}
+	r := resolver{version: p.FormatVersion}
 	out, err := r.plan(p, dst)
 	if err != nil {
 		return nil, fmt.Errorf("resolve the plan: %w", err)
@@ -28,7 +28,7 @@ func (p *Plan) Resolve(dst *iceberg.Schema) (*Plan, error) {
 // present schema: like Resolve's, but its sources are the columns of p's target. A writer needs it
 // that gets projected rows and changes the schema itself. It has no Changes.
 func (p *Plan) Carry(dst *iceberg.Schema) (*Plan, error) {
-	r := resolver{carry: true}
+	r := resolver{carry: true, version: p.FormatVersion}
 	out, err := r.plan(p, dst)
 	if err != nil {
 		return nil, fmt.Errorf("carry the plan: %w", err)
@@ -75,11 +75,12 @@ func lookup(fields []iceberg.NestedField, path []string) (iceberg.NestedField, b
 
 type resolver struct {
 	carry    bool // take the old target as the source
+	version  int
 	warnings []string
 }
 
 func (r *resolver) plan(p *Plan, dst *iceberg.Schema) (*Plan, error) {
-	if err := checkFields("destination", dst.Fields(), nil); err != nil {
+	if err := checkFields("destination", dst.Fields(), nil, nil); err != nil {
 		return nil, err
 	}
 	out := *p
@@ -175,7 +176,7 @@ func (r *resolver) column(old Column, d iceberg.NestedField, path []string) (Col
 		}
 	}
 	if r.carry || c.Action != Add {
-		c.Action = actionOf(c)
+		c.Action = actionOf(c, r.version)
 	}
 	return c, nil
 }

@@ -54,7 +54,7 @@ func isNested(t iceberg.Type) bool {
 func checkLeaf(t iceberg.Type) error {
 	switch t := t.(type) {
 	case iceberg.VariantType, iceberg.GeometryType, iceberg.GeographyType:
-		return fmt.Errorf("the type %s is not supported yet", t)
+		return fmt.Errorf("values of type %s are not carried", t)
 	case iceberg.FixedType:
 		if t.Len() < 1 || t.Len() > maxFixed {
 			return fmt.Errorf("the type %s is not supported: a length from 1 to %d is", t, maxFixed)
@@ -92,15 +92,9 @@ func promotes(from, to iceberg.Type, version int) bool {
 	case iceberg.DateType: // never to a type with a time zone
 		return version >= 3 && (is[iceberg.TimestampType](to) || is[iceberg.TimestampNsType](to))
 	case iceberg.UnknownType:
-		return version >= 3 && !isNested(to) && !is[iceberg.UnknownType](to)
+		return version >= 3 && !isNested(to) && !is[iceberg.UnknownType](to) && kindOfType(to) != kOther
 	}
 	return false
-}
-
-// becomes tells whether values of one type are values of another: it is the same, a promotion of
-// it, or the source holds nothing but null.
-func becomes(from, to iceberg.Type, version int) bool {
-	return from.Equals(to) || promotes(from, to, version) || is[iceberg.UnknownType](from)
 }
 
 func is[T iceberg.Type](t iceberg.Type) bool {

@@ -3,6 +3,7 @@ package command_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 //	demo             makes the demonstration's tables in the current folder, and a .pyiceberg.yaml
 //	                 with the catalogs src and dst
 //	status N prog …  runs a program and checks its exit code; stdout and stderr as for exec
+//	sql FILE STATEMENT  runs a statement on a SQLite database
 //	boundaries IN OUT  writes to a file where the messages of a stream begin and end, one a line
 func params() testscript.Params {
 	return testscript.Params{
@@ -44,7 +46,7 @@ func params() testscript.Params {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"demo": makeDemo, "status": status, "boundaries": boundaries,
+			"demo": makeDemo, "status": status, "boundaries": boundaries, "sql": statement,
 		},
 	}
 }
@@ -72,6 +74,16 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("%s exited %d, want %d", strings.Join(args[1:], " "), got, want)
 	}
+}
+
+func statement(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sql FILE STATEMENT")
+	}
+	db, err := sql.Open("sqlite", "file:"+ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = db.Exec(args[1])
+	ts.Check(errors.Join(err, db.Close()))
 }
 
 // boundaries reads the framing of Arrow's IPC format: a continuation marker, the length of the

@@ -61,7 +61,7 @@ func (m *move) name() string {
 
 // refusals holds what the error must say, by fixture and label: the reason, not its wording.
 var refusals = map[string]string{
-	"cast_decimal_narrow":   `decimal\(9, ?2\)`,
+	"cast_decimal_narrow":   `100.*decimal\(4, ?2\)`,
 	"cast_decimal_scale":    `decimal\(9, ?2\)`,
 	"cast_narrow":           `(?i)long|int|double|float`,
 	"cast_zone":             `timestamp`,

@@ -114,7 +114,7 @@ func (s requiredStep) check(r *run, out arrow.ArrayData, dead bitmap) error {
 		if bitutil.BitIsSet(valid, out.Offset()+i) || dead != nil && bitutil.BitIsSet(dead, i) {
 			continue
 		}
-		if err := r.fail(s.at, i, func() string { return "null" }, "is not allowed: the destination requires a value"); err != nil {
+		if err := r.fail(s.at, i, func() string { return "null" }, "where a value is required"); err != nil {
 			return err
 		}
 	}

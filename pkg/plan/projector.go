@@ -204,7 +204,7 @@ func (r *run) fail(at site, i int, value func() string, rule string) error {
 		r.nulled++
 		return nil
 	}
-	e := &ValueError{Column: at.path, Row: int64(i), Value: value(), Rule: rule}
+	e := &ValueError{Column: at.path, Path: at.plain, Row: int64(i), Value: value(), Rule: rule}
 	if r.p.onError != PolicyReject {
 		return e
 	}
@@ -253,16 +253,22 @@ func (r *run) zeros(n int) *memory.Buffer {
 	return memory.NewBufferBytes((*z)[:n:n])
 }
 
-// A ValueError is a value that the destination's type cannot hold.
+// A ValueError is a value that the destination's column cannot hold.
 type ValueError struct {
-	Column string // its path in the destination
+	Column string // its path in the destination, in quotes
+	Path   string // the same in the grammar of paths
 	Row    int64  // in the record batch, from 0
 	Value  string
 	Rule   string // what it breaks
 }
 
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("row %d of the record batch: column %s: %s %s", e.Row, e.Column, e.Value, e.Rule)
+	return fmt.Sprintf("row %d of the record batch: %s", e.Row, e.Reason())
+}
+
+// Reason says what is wrong, wherever the row is.
+func (e *ValueError) Reason() string {
+	return fmt.Sprintf("column %s: %s %s", e.Column, e.Value, e.Rule)
 }
 
 // A step makes the data of a target field from that of its source field, of the same length. The

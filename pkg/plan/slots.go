@@ -9,14 +9,15 @@ import (
 
 // A site is a place in the plan where a value may not fit.
 type site struct {
-	path     string // of the destination's column, quoted
+	path     string // of the destination's column, in quotes
+	plain    string // the same without
 	nullable bool   // null may take the value's place
 }
 
 func siteOf(c *Column) site {
 	name := c.Path[len(c.Path)-1]
 	key := len(c.Path) > 1 && name == "key" && c.Target.Required
-	return site{path: quote(c.Path), nullable: !c.Target.Required && !key}
+	return site{path: quote(c.Path), plain: FormatPath(c.Path), nullable: !c.Target.Required && !key}
 }
 
 // slots are those of an array that is being made out of another of the same length.

@@ -133,12 +133,6 @@ func (t *Table) sendWithin(ctx context.Context, requirements []table.Requirement
 	if t.Catalog.CatalogType() != catalog.SQL || !ok {
 		return t.Reload(ctx) // with whatever credentials the catalog gives out now
 	}
-	// What CommitTable answers points into the metadata that it was made from, and so keeps every
-	// one before it alive: 600 MB after 280 commits. Loading breaks that chain, at the price of
-	// reading the metadata file.
-	if t.unread++; t.unread >= loadEvery {
-		return t.Reload(ctx)
-	}
 	if t.files == nil {
 		t.files = t.FS
 	}
@@ -155,7 +149,7 @@ func (t *Table) Reload(ctx context.Context) error {
 	if was, is := t.Metadata().TableUUID(), fresh.Metadata().TableUUID(); was != is {
 		return lasting{fmt.Errorf("table %q was dropped and made anew meanwhile (UUID %s, then %s)", t.Name(), was, is)}
 	}
-	t.Table, t.unread = fresh, 0
+	t.Table = fresh
 	return nil
 }
 

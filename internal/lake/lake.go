@@ -31,8 +31,6 @@ type Table struct {
 	files table.FSysF
 	// access tells whether this user may write a file, or make files in a folder; nil asks the system.
 	access func(path string, folder bool) error
-	// unread counts the commits since the table was loaded.
-	unread int
 }
 
 // Name is the table's identifier as people write it.

@@ -79,7 +79,7 @@ func (r mergeRule) bin(manifests []iceberg.ManifestFile, snapshot int64, mergeab
 	return nil
 }
 
-// mergeable tells whether manifests of a partition spec can be written anew without loss. A value of a
+// mergeable tells whether manifests of a partition spec can be written anew without loss: a value of a
 // column that the schema no longer has cannot.
 func (t *Table) mergeable(spec int) bool {
 	s := t.Metadata().PartitionSpecByID(spec)
@@ -96,6 +96,13 @@ func (t *Table) mergeable(spec int) bool {
 			}
 		}
 	}
+	return true
+}
+
+// writable tells whether the library can write manifests of a partition spec at all: it cannot where
+// Avro does not take a field's name.
+func (t *Table) writable(spec int) bool {
+	s := t.Metadata().PartitionSpecByID(spec)
 	_, err := iceberg.NewManifestWriter(t.Metadata().Version(), io.Discard, *s, t.Schema(), 0)
 	return err == nil
 }
@@ -117,6 +124,10 @@ func (t *Table) merge(ctx context.Context, fs iceio.WriteFileIO, snapshot *table
 		}
 	}
 	bin := rule.bin(list.manifests, snapshot.SnapshotID, mergeable)
+	for len(bin) > 0 && !t.writable(int(bin[0].PartitionSpecID())) {
+		mergeable[int(bin[0].PartitionSpecID())] = false
+		bin = rule.bin(list.manifests, snapshot.SnapshotID, mergeable)
+	}
 	if len(bin) == 0 {
 		return nil
 	}

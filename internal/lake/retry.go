@@ -25,7 +25,6 @@ const (
 
 // Bounds of our own.
 const (
-	loadEvery = 8 // commits in a row that are gone on from without loading the table again
 
 	commitTimeout = 2 * time.Minute // of one call to the catalog
 	longestWait   = 24 * time.Hour  // whatever the properties say

@@ -25,7 +25,6 @@ const (
 
 // Bounds of our own.
 const (
-
 	commitTimeout = 2 * time.Minute // of one call to the catalog
 	longestWait   = 24 * time.Hour  // whatever the properties say
 	settleTries   = 9               // to learn what became of a commit: about half a minute

@@ -16,19 +16,20 @@ type Count struct {
 	Scanned  int64 // files whose rows had to be read, because equality deletes are on them
 }
 
-// Count counts the live rows of a snapshot: by metadata where that is exact, less the distinct
+// Count counts the live rows of a snapshot, of the data files only where that is not nil: by metadata where that is exact, less the distinct
 // positions that position deletes and deletion vectors take out, and by reading the files that
 // equality deletes are on. Never by the summary's total-records, which no delete lowers (case 27).
-func (t *Table) Count(ctx context.Context, pin Pin) (Count, error) {
+func (t *Table) Count(ctx context.Context, pin Pin, only map[string]bool) (Count, error) {
 	snapshot, _, err := t.Resolve(pin)
 	if err != nil || snapshot == nil {
 		return Count{}, err
 	}
 	count := Count{Snapshot: &snapshot.SnapshotID}
-	s := &Scan{table: t, snapshot: snapshot, options: ScanOptions{Memory: memory.DefaultAllocator}}
+	s := &Scan{table: t, snapshot: snapshot, options: ScanOptions{Memory: memory.DefaultAllocator, Only: only}}
 	if s.schema, err = selectColumns(t.Schema(), []string{}); err != nil {
 		return count, err
 	}
+	s.whole = s.schema
 	if err := s.planFiles(ctx); err != nil {
 		return count, fmt.Errorf("table %q: %w", t.Name(), err)
 	}

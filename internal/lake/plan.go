@@ -17,19 +17,26 @@ import (
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 
+	"icepipe/pkg/filter"
 	"icepipe/pkg/rows"
 )
 
 // A ScanOptions says which rows of a table are read and how they are cut.
 type ScanOptions struct {
 	Pin        Pin
-	Ref        string       // the branch or tag that was asked for, also where the pin is what it resolved to once
-	Select     []string     // top-level columns, nil for all
-	BatchRows  int64        // rows of a batch, 0 for a number that suits the files
-	RecordRows int64        // rows of a record batch at most, 0 for a number that suits the rows
-	Limit      int64        // rows to read at most, 0 for all
-	From       *rows.Cursor // where to start, nil for the beginning
+	Ref        string          // the branch or tag that was asked for, also where the pin is what it resolved to once
+	Select     []string        // top-level columns, nil for all
+	Filter     *filter.Expr    // rows to read, nil for all
+	BatchRows  int64           // rows of a batch, 0 for a number that suits the files
+	RecordRows int64           // rows of a record batch at most, 0 for a number that suits the rows
+	Limit      int64           // rows to read at most, 0 for all
+	Only       map[string]bool // paths of the data files to read, nil for all
+	From       *rows.Cursor    // where to start, nil for the beginning
 	Memory     memory.Allocator
+
+	// WholePlan makes a scan read all files and row groups whatever the filter. Tests hold a pruned scan
+	// against it.
+	WholePlan bool
 }
 
 // What `auto` aims at: commits of this many bytes of source files, within these bounds of rows.
@@ -43,9 +50,13 @@ const (
 type Scan struct {
 	table    *Table
 	snapshot *table.Snapshot // nil where the table has none
-	schema   *iceberg.Schema // what is read
+	schema   *iceberg.Schema // of the stream
+	arrow    *arrow.Schema   // the same
+	filter   *filter.Bound   // nil where all rows pass
+	whole    *iceberg.Schema // what is read: the stream's columns and behind them those of the filter
 	reads    *iceberg.Schema // the same with defaults that the library can read
-	arrow    *arrow.Schema
+	wholeAs  *arrow.Schema   // the same
+	skipped  Skipped
 	files    []plannedFile
 	options  ScanOptions
 	header   rows.Header
@@ -54,6 +65,8 @@ type Scan struct {
 type plannedFile struct {
 	table.FileScanTask
 	groups []int64 // rows of each row group, nil before the start of the scan
+	skip   bool    // no row of it passes the filter
+	skips  []bool  // by row group: no row of it does; nil where none is known
 }
 
 // PlanScan pins the snapshot, plans its files in an order of our own (data sequence number, path),
@@ -72,14 +85,21 @@ func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
 	if s.schema, err = selectColumns(full, o.Select); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}
-	if err = readableTypes(s.schema.Fields()); err != nil {
+	if err = s.bindFilter(full); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}
-	if s.reads, err = readable(s.schema); err != nil {
+	if err = readableTypes(s.whole.Fields()); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}
-	if s.arrow, err = table.SchemaToArrowSchema(s.schema, nil, true, false); err != nil {
+	if s.reads, err = readable(s.whole); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
+	}
+	if s.wholeAs, err = table.SchemaToArrowSchema(s.whole, nil, true, false); err != nil {
+		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
+	}
+	s.arrow = s.wholeAs
+	if s.whole != s.schema {
+		s.arrow = arrow.NewSchema(s.wholeAs.Fields()[:len(s.schema.Fields())], nil)
 	}
 	if err = s.planFiles(ctx); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
@@ -101,6 +121,9 @@ func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
 	}
 	if o.From != nil {
 		s.header.First = *o.From
+	}
+	if s.filter != nil {
+		s.header.RowFilter = s.filter.String()
 	}
 	if s.options.BatchRows == 0 {
 		s.options.BatchRows = AutoBatchRows(s.header.Expected)
@@ -148,9 +171,7 @@ func (s *Scan) planFiles(ctx context.Context) error {
 	if s.snapshot == nil {
 		return nil
 	}
-	scan := s.table.Scan(table.WithSnapshotID(s.snapshot.SnapshotID))
-	defer scan.Close()
-	tasks, err := scan.PlanFiles(ctx)
+	tasks, err := s.tasks(ctx)
 	if err != nil {
 		return fmt.Errorf("plan snapshot %d: %w%s", s.snapshot.SnapshotID, err, s.oddPartitionNames())
 	}
@@ -158,8 +179,13 @@ func (s *Scan) planFiles(ctx context.Context) error {
 		if t.Start != 0 {
 			continue // a later split of a file that is taken whole
 		}
+		if s.options.Only != nil && !s.options.Only[t.File.FilePath()] {
+			continue
+		}
 		t.Length, t.Residual = t.File.FileSizeBytes(), nil
-		s.files = append(s.files, plannedFile{FileScanTask: t})
+		f := plannedFile{FileScanTask: t}
+		f.skip = s.filter != nil && !s.options.WholePlan && !s.filter.Possible(fileStats(t.File))
+		s.files = append(s.files, f)
 	}
 	slices.SortStableFunc(s.files, func(a, b plannedFile) int {
 		return cmp.Or(cmp.Compare(sequence(a), sequence(b)), cmp.Compare(a.File.FilePath(), b.File.FilePath()))
@@ -194,7 +220,7 @@ func sequence(f plannedFile) int64 {
 
 // wants are the IDs of the top-level fields that are read, with those that the keys lie in.
 func (s *Scan) wants(keys []*keySet) map[int]iceberg.Type {
-	out := typesOf(s.schema)
+	out := typesOf(s.whole)
 	for _, k := range keys {
 		maps.Copy(out, k.wants())
 	}
@@ -240,22 +266,25 @@ func (s *Scan) expected() rows.Expected {
 func (s *Scan) ExpectedFrom(from rows.Cursor) rows.Expected {
 	var e rows.Expected
 	for i, f := range s.files {
-		if int64(i) < from.File {
+		if int64(i) < from.File || f.skip {
 			continue
 		}
 		n, bytes := f.File.Count(), f.File.FileSizeBytes()
-		if int64(i) == from.File {
-			taken := from.Row
-			for _, group := range f.groups[:min(from.RowGroup, len(f.groups))] {
-				taken += group
+		gone := int64(0)
+		for g, group := range f.groups {
+			switch {
+			case f.skips != nil && f.skips[g], int64(i) == from.File && g < from.RowGroup:
+				gone += group
+			case int64(i) == from.File && g == from.RowGroup:
+				gone += from.Row
 			}
-			left := max(0, n-taken)
-			if taken > 0 {
-				if left == 0 {
-					continue
-				}
-				bytes = int64(float64(bytes) * float64(left) / float64(n))
+		}
+		if gone > 0 {
+			left := max(0, n-gone)
+			if left == 0 {
+				continue
 			}
+			bytes = int64(float64(bytes) * float64(left) / float64(n))
 			n = left
 		}
 		e.Rows += n

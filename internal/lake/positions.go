@@ -146,10 +146,15 @@ func keep(ctx context.Context, batch arrow.RecordBatch, stays func(row int) bool
 			indices = append(indices, int32(i))
 		}
 	}
-	if len(indices) == n {
-		return batch, nil
-	}
 	defer batch.Release()
+	return taken(ctx, batch, indices, mem)
+}
+
+// taken is the batch's rows at indices, which ascend.
+func taken(ctx context.Context, batch arrow.RecordBatch, indices []int32, mem memory.Allocator) (arrow.RecordBatch, error) {
+	if len(indices) > 0 && int(indices[len(indices)-1]-indices[0]) == len(indices)-1 {
+		return batch.NewSlice(int64(indices[0]), int64(indices[len(indices)-1])+1), nil
+	}
 	if len(indices) == 0 {
 		return batch.NewSlice(0, 0), nil
 	}

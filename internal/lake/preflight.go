@@ -31,6 +31,9 @@ func readableTypes(fields []iceberg.NestedField) error {
 func (s *Scan) refuse() error {
 	formats := map[string]int{}
 	for _, f := range s.files {
+		if f.skip {
+			continue
+		}
 		if f.File.FileFormat() != iceberg.ParquetFile {
 			formats[strings.ToUpper(string(f.File.FileFormat()))]++
 		}
@@ -65,10 +68,14 @@ func (s *Scan) inspect(ctx context.Context) error {
 		first = s.options.From.File
 	}
 	for i := range s.files {
+		f := &s.files[i]
 		if int64(i) < first {
 			continue
 		}
-		f := &s.files[i]
+		if f.skip {
+			s.skipped.Files++
+			continue
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -98,13 +105,20 @@ func (s *Scan) inspectFile(ctx context.Context, fs iceio.IO, f *plannedFile) err
 	if err != nil {
 		return err
 	}
-	if len(s.schema.Fields()) > 0 {
-		if err := columns.check(ctx, s.reads, s.arrow, s.table.Metadata().Version(), s.options.Memory); err != nil {
+	if len(s.whole.Fields()) > 0 {
+		if err := columns.check(ctx, s.reads, s.wholeAs, s.table.Metadata().Version(), s.options.Memory); err != nil {
 			return fmt.Errorf("file %q: %w", src.path, err)
 		}
 	}
 	f.groups = src.rowGroupRows()
+	defer func() { f.skip = s.filter != nil && !slices.Contains(f.skips, false) }()
+	f.skips = make([]bool, len(f.groups))
 	for g := range f.groups {
+		if s.filter != nil && !s.options.WholePlan && !s.filter.Possible(s.groupStats(src, columns, f.File, g)) {
+			f.skips[g] = true
+			s.skipped.RowGroups++
+			continue
+		}
 		meta := src.reader.MetaData().RowGroup(g)
 		for _, leaf := range columns.leaves {
 			chunk, err := meta.ColumnChunk(leaf)

@@ -46,7 +46,7 @@ func (r *run) full() bool { return r.options.Limit > 0 && r.rows >= r.options.Li
 func (r *run) spans(ctx context.Context, yield func(rows.Span, error) bool) {
 	var tasks []table.FileScanTask
 	for i, f := range r.files {
-		if int64(i) >= r.at.File {
+		if int64(i) >= r.at.File && !f.skip {
 			tasks = append(tasks, f.FileScanTask)
 		}
 	}
@@ -54,6 +54,9 @@ func (r *run) spans(ctx context.Context, yield func(rows.Span, error) bool) {
 	keys := newEqualityIndex(r.table.Metadata(), tasks, r.options.Memory)
 	first := r.at
 	for i := first.File; i < int64(len(r.files)) && !r.full(); i++ {
+		if r.files[i].skip {
+			continue
+		}
 		start := rows.Cursor{File: i, Path: r.files[i].File.FilePath()}
 		if i == first.File {
 			start.RowGroup, start.Row = first.RowGroup, first.Row
@@ -85,7 +88,7 @@ func (r *run) file(ctx context.Context, start rows.Cursor, positions *positionIn
 	defer f.src.close()
 	var before int64 // rows of the file before the row group
 	for g, n := range f.src.rowGroupRows() {
-		if g >= start.RowGroup && n > 0 && !r.full() {
+		if g >= start.RowGroup && n > 0 && !r.full() && !task.skips[g] {
 			at := rows.Cursor{File: start.File, RowGroup: g, Path: start.Path}
 			skip := int64(0)
 			if g == start.RowGroup {
@@ -132,13 +135,16 @@ func (r *run) open(ctx context.Context, fs iceio.IO, task plannedFile, positions
 // group yields the spans of a row group of n rows, cut where batches end: promises where no row is
 // deleted, else record batches.
 func (r *run) group(ctx context.Context, f *openFile, at rows.Cursor, before, n, skip int64, yield func(rows.Span, error) bool) (bool, error) {
-	plain := f.deleted == nil && len(f.keys) == 0
+	plain := f.deleted == nil && len(f.keys) == 0 && r.filter == nil
 	if plain && skip == n {
 		return true, nil
 	}
 	r.bytes += f.bytes(at.RowGroup)
 	if plain && skip < n {
 		return r.parts(ctx, f, at, n, skip, yield), nil
+	}
+	if r.filter != nil {
+		return r.filtered(ctx, f, at, before, skip, yield)
 	}
 	for batch, err := range r.live(ctx, f, at.RowGroup, before) {
 		if err != nil {
@@ -172,10 +178,15 @@ func (r *run) group(ctx context.Context, f *openFile, at rows.Cursor, before, n,
 			return true, nil
 		}
 	}
+	return true, r.short(f, at, skip)
+}
+
+// short refuses a row group that ended before the start of the scan.
+func (r *run) short(f *openFile, at rows.Cursor, skip int64) error {
 	if skip > 0 {
-		return false, fmt.Errorf("file %q, row group %d has fewer live rows than cursor %s: the source changed", f.src.path, at.RowGroup, r.header.First)
+		return fmt.Errorf("file %q, row group %d has fewer live rows than cursor %s: the source changed", f.src.path, at.RowGroup, r.header.First)
 	}
-	return true, nil
+	return nil
 }
 
 // room is how many rows still fit into the open batch, and under the limit.
@@ -225,7 +236,7 @@ func (r *run) live(ctx context.Context, f *openFile, group int, before int64) it
 				batch.Release()
 				continue
 			}
-			if batch, err = f.columns.project(ctx, batch, r.reads, r.arrow, r.table.Metadata().Version()); err != nil {
+			if batch, err = f.columns.project(ctx, batch, r.reads, r.wholeAs, r.table.Metadata().Version()); err != nil {
 				fail(err)
 				return
 			}

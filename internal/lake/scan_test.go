@@ -42,15 +42,19 @@ func upTo(n int) []int {
 
 // metamorphic holds a scan to its promise: the same rows in the same batches, whatever the size of record
 // batches and wherever it starts.
-func metamorphic(t *testing.T, tbl *Table, want []string) {
+func metamorphic(t *testing.T, tbl *Table, want []string, base ...ScanOptions) {
 	t.Helper()
+	if base == nil {
+		base = []ScanOptions{{}}
+	}
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer mem.AssertSize(t, 0)
 	for _, size := range []int64{1, 2, 7, 1000} {
 		var cuts []rows.Cursor
 		for _, record := range []int64{0, 1, 3} {
 			what := fmt.Sprintf("batches of %d, record batches of %d", size, record)
-			o := ScanOptions{BatchRows: size, RecordRows: record, Memory: mem}
+			o := base[0]
+			o.BatchRows, o.RecordRows, o.Memory = size, record, mem
 			s, err := tbl.PlanScan(t.Context(), o)
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)

@@ -136,14 +136,15 @@ func openSQLite(ctx context.Context, ref Ref, mode Mode) (_ *Opened, err error) 
 	} else if view {
 		return nil, fmt.Errorf("%s is a view, not a table: name the table that it reads", ref)
 	}
-	tbl, err := cat.LoadTable(ctx, ref.Identifier)
+	opened := sqliteCatalog{cat, ref}
+	tbl, err := opened.LoadTable(ctx, ref.Identifier)
 	if errors.Is(err, catalog.ErrNoSuchTable) {
 		return nil, notThere(ctx, ref, mode, db)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load table %s: %w", ref, err)
 	}
-	return &Opened{Catalog: cat, Table: tbl, Ref: ref, close: func() error {
+	return &Opened{Catalog: opened, Table: tbl, Ref: ref, close: func() error {
 		return errors.Join(cat.Close(), done())
 	}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -88,7 +89,7 @@ func flatAppend(t *testing.T, to *table.Table, first, n int) *table.Table {
 	return after
 }
 
-// flatMove moves src into a destination.
+// flatMove moves src into a destination, and holds what it is told before: how to keep metadata small.
 func flatMove(t *testing.T, dir, name, checkpoint string) migrate.Receipt {
 	t.Helper()
 	open := func(name string) *migrate.Table {
@@ -98,14 +99,20 @@ func flatMove(t *testing.T, dir, name, checkpoint string) migrate.Receipt {
 		}
 		return table
 	}
+	var said []string
 	m := migrate.Migrator{
 		Source: open("src"), Dest: open(name),
 		Scan:  migrate.ScanOptions{BatchRows: flatRows},
-		Write: migrate.WriteOptions{Checkpoint: ckpt.Open(checkpoint)},
+		Write: migrate.WriteOptions{Checkpoint: ckpt.Open(checkpoint), Begin: func(hints []string) { said = hints }},
 	}
 	receipt, err := m.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, want := range []string{"write.metadata.delete-after-commit.enabled=true", "write.metadata.previous-versions-max", "expire snapshots"} {
+		if !strings.Contains(strings.Join(said, "\n"), want) {
+			t.Errorf("the hints do not name %s: %q", want, said)
+		}
 	}
 	return receipt
 }

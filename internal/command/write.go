@@ -112,6 +112,9 @@ func (p *writeProgram) destination(h rows.Header, w *World) (catalogs.Ref, error
 // result writes the receipt, also of a run that failed after it had committed something, and says of a
 // failure what became of the batches.
 func (f commitFlags) result(w *World, r migrate.Receipt, failed error) error {
+	if failed != nil && r.Job == "" {
+		return failed // refused before anything was done: the message says what to do
+	}
 	if failed != nil && !errors.Is(failed, errDiffer) {
 		failed = advised{failed, f.advice(r)}
 		if r.Batches == 0 {

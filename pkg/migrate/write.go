@@ -92,6 +92,9 @@ func accepted(h rows.Header, dst *Table, o WriteOptions) (*plan.Plan, error) {
 	if h.Destination == nil || len(h.Plan) == 0 {
 		return nil, errors.New("the stream is not reconciled with a destination; put ice-reconcile before ice-write")
 	}
+	if now := tableNow(dst.lake, ""); !dst.lake.Same(*h.Destination) && sameName(noteTable(*h.Destination), now) {
+		return nil, fmt.Errorf("the destination was dropped and made anew (%s) since the stream was reconciled with it; the job's rows are not in it; scan and reconcile again, with a checkpoint of its own", thenNow(noteTable(*h.Destination), now))
+	}
 	if !dst.lake.Same(*h.Destination) {
 		return nil, fmt.Errorf("the stream was reconciled with table %s (UUID %s), not with table %q", plan.FormatPath(h.Destination.Identifier), h.Destination.UUID, dst.Name())
 	}

@@ -16,19 +16,25 @@ type lines struct {
 
 func (l *lines) batch(b arrow.RecordBatch, n int64) error {
 	for i := range int(n) {
-		l.buf = append(l.buf[:0], '{')
-		for c, col := range b.Columns() {
-			if c > 0 {
-				l.buf = append(l.buf, ',')
-			}
-			l.buf = append(appendText(l.buf, l.schema.Field(c).Name), ':')
-			l.buf = appendJSON(l.buf, col, i)
-		}
-		if _, err := l.out.Write(append(l.buf, '}', '\n')); err != nil {
+		if _, err := l.out.Write(append(AppendRow(l.buf[:0], b, i), '\n')); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// AppendRow appends row i of a record batch as a JSON object, the columns in their order. Values are as
+// Iceberg's JSON has them, but for structs, whose fields go by name.
+func AppendRow(b []byte, rec arrow.RecordBatch, i int) []byte {
+	b = append(b, '{')
+	for c, col := range rec.Columns() {
+		if c > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendText(b, rec.ColumnName(c)), ':')
+		b = appendJSON(b, col, i)
+	}
+	return append(b, '}')
 }
 
 func (l *lines) flush() error { return l.out.Flush() }

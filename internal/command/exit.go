@@ -84,6 +84,9 @@ func report(w *World, err error) int {
 	default:
 		fmt.Fprintf(w.Stderr, "Error: %s\n", oneLine(err))
 	}
+	for _, line := range caretOf(err) {
+		fmt.Fprintf(w.Stderr, "  %s\n", line)
+	}
 	if hint := hintOf(err, code); hint != "" && code != exitDiffer {
 		fmt.Fprintf(w.Stderr, "Hint: %s\n", hint)
 	}

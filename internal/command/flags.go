@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -53,18 +54,18 @@ func (f pinFlags) pin(prefix string) (migrate.Pin, error) {
 // cutFlags say which rows are read and how they are cut.
 type cutFlags struct {
 	Select          []string `placeholder:"COLUMN,…" help:"Read these source columns alone, in this order."`
-	RowFilter       string   `placeholder:"TEXT" help:"Not supported in this version."`
-	BatchRows       string   `default:"50000" placeholder:"N|auto" help:"Source rows of one commit (default ${default}), or a number that suits the source's files."`
-	RecordBatchRows *int64   `placeholder:"N" help:"Rows of one Arrow record batch at most (default: what suits the rows)."`
-	Limit           *int64   `placeholder:"N" help:"Read N rows at most: a trial, which takes no checkpoint."`
+	filterFlags     `embed:""`
+	BatchRows       string `default:"50000" placeholder:"N|auto" help:"Source rows of one commit (default ${default}), or a number that suits the source's files."`
+	RecordBatchRows *int64 `placeholder:"N" help:"Rows of one Arrow record batch at most (default: what suits the rows)."`
+	Limit           *int64 `placeholder:"N" help:"Read N rows at most: a trial, which takes no checkpoint."`
 }
 
 func (f cutFlags) options() (migrate.ScanOptions, error) {
 	o := migrate.ScanOptions{Select: f.Select}
-	if f.RowFilter != "" {
-		return o, usagef("--row-filter is not supported in this version; leave it out, or migrate the whole table")
-	}
 	var err error
+	if o.Filter, err = f.filter(); err != nil {
+		return o, err
+	}
 	if o.RecordRows, err = count("--record-batch-rows", f.RecordBatchRows); err != nil {
 		return o, err
 	}
@@ -130,6 +131,12 @@ func (f reconcileFlags) options() (plan.Options, error) {
 		return o, usagef("%v", err)
 	}
 	return o, nil
+}
+
+// asked tells whether a flag says how columns become others.
+func (f reconcileFlags) asked() bool {
+	f.PlanOut = ""
+	return !reflect.ValueOf(f).IsZero()
 }
 
 // load reads the plan file, nil when none was asked for.

@@ -190,3 +190,32 @@ func TestFilterHeader(t *testing.T) {
 		}
 	}
 }
+
+// TestCountWhere: what passes is counted by the manifests where they tell, by reading where they do not.
+func TestCountWhere(t *testing.T) {
+	tbl, paths := threeFiles(t)
+	delta(t, tbl, nil, positionsOf(t, tbl, map[string][]int64{paths[0]: {0, 9}, paths[2]: {8}}, paths[0], paths[2]))
+	for _, c := range []struct {
+		text                 string
+		rows, files, scanned int64
+	}{
+		{"id > 11", 8, 1, 0},
+		{"id >= 11", 9, 2, 0},
+		{"id <= 12", 10, 3, 1},
+		{"id = 3 OR p = 'x20'", 1, 2, 2},
+		{"id IS NOT NULL", 17, 3, 0},
+		{"id < 0", 0, 0, 0},
+		{"TRUE", 17, 3, 0},
+	} {
+		got, err := tbl.CountWhere(t.Context(), Pin{}, condition(t, c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Rows != c.rows || got.Files != c.files || got.Scanned != c.scanned {
+			t.Errorf("%s: %d rows in %d files, %d of them read, want %d, %d, %d", c.text, got.Rows, got.Files, got.Scanned, c.rows, c.files, c.scanned)
+		}
+	}
+	if open := openFiles(t); len(open) > 0 {
+		t.Errorf("open files: %s", open)
+	}
+}

@@ -136,7 +136,7 @@ type sums struct {
 // sums reads both sides at the same time.
 func (d *Diff) sums(ctx context.Context, source, dest Side) (a, b *sums, err error) {
 	a, b = &sums{}, &sums{}
-	err = both(ctx, func(ctx context.Context) error { return d.sum(ctx, source, a) }, func(ctx context.Context) error { return d.sum(ctx, dest, b) })
+	err = Both(ctx, func(ctx context.Context) error { return d.sum(ctx, source, a) }, func(ctx context.Context) error { return d.sum(ctx, dest, b) })
 	return a, b, err
 }
 
@@ -189,8 +189,8 @@ func (d *Diff) each(ctx context.Context, side Side, f func(key, row []byte) erro
 	return ctx.Err()
 }
 
-// both does two things at the same time, and gives the first error; the other thing is then told to end.
-func both(ctx context.Context, f, g func(context.Context) error) error {
+// Both does two things at the same time, and gives the first error; the other thing is then told to end.
+func Both(ctx context.Context, f, g func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wait sync.WaitGroup

@@ -112,7 +112,7 @@ func (s *store) fill(ctx context.Context, source, dest Side, differ func(uint16)
 			return err
 		}
 	}
-	err = both(ctx, one(source, s.parts[0], &n), one(dest, s.parts[1], &m))
+	err = Both(ctx, one(source, s.parts[0], &n), one(dest, s.parts[1], &m))
 	return n, m, err
 }
 

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"sync"
@@ -145,7 +146,11 @@ func pinOf(c *ckpt.Checkpoint) (Pin, error) {
 	if err != nil {
 		return Pin{}, fmt.Errorf("source snapshot %q: %w", c.Source.SnapshotID, err)
 	}
-	return Pin{Snapshot: &id}, nil
+	var schema int
+	if err := json.Unmarshal(c.Settings["source_schema_id"], &schema); err != nil {
+		return Pin{}, fmt.Errorf("setting source_schema_id: %w", err)
+	}
+	return Pin{Snapshot: &id, schema: &schema}, nil
 }
 
 // begin makes the record of a new job.

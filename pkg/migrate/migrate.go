@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 
@@ -39,6 +40,11 @@ func (t *Table) Name() string { return t.lake.Name() }
 // Iceberg is the table as iceberg-go has it, as of the last load or commit.
 func (t *Table) Iceberg() *table.Table { return t.lake.Table }
 
+// ArrowSchema is the table's present schema as Arrow has it, with field IDs.
+func (t *Table) ArrowSchema() (*arrow.Schema, error) {
+	return table.SchemaToArrowSchema(t.lake.Schema(), nil, true, false)
+}
+
 // A Pin says which snapshot of a source is read. At most one field is set; the zero Pin means the
 // current snapshot.
 type Pin struct {
@@ -46,12 +52,13 @@ type Pin struct {
 	Ref      string // branch or tag
 	AsOf     string // a time: the snapshot that was current then
 
-	none bool // the table as it was when it had no snapshot
+	none   bool // the table as it was when it had no snapshot
+	schema *int // with Snapshot: read with this schema
 }
 
 // Check refuses a pin that no table can be read at: a time that is none.
 func (p Pin) Check() error { return p.lake().Check() }
 
 func (p Pin) lake() lake.Pin {
-	return lake.Pin{Snapshot: p.Snapshot, Ref: p.Ref, AsOf: p.AsOf, None: p.none}
+	return lake.Pin{Snapshot: p.Snapshot, Ref: p.Ref, AsOf: p.AsOf, None: p.none, SchemaID: p.schema}
 }

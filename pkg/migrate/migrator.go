@@ -21,6 +21,7 @@ type Migrator struct {
 	Reconcile    plan.Options
 	Plan         *plan.Plan // made before; in place of Reconcile
 	Write        WriteOptions
+	Compare      VerifyOptions // of Verify; its source, destination and plan are the Migrator's
 }
 
 // Run migrates, or goes on with the job that the checkpoint records. The receipt says what was done
@@ -211,18 +212,20 @@ func hints(e rows.Expected, batch int64, resumed bool) []string {
 		grouped(n), plural(batch, "row", "rows"), cure)}
 }
 
-// Verify compares the source, at the snapshot that the checkpoint pins or m.Scan asks for, with the
-// destination.
+// Verify compares the source, at the snapshot that the checkpoint pins or m.Scan asks for, with the rows that
+// the checkpoint's job added to the destination; without a checkpoint, or where m.Compare.WholeTable is
+// set, with the whole destination. What else is to be said of it is in m.Compare.
 func (m *Migrator) Verify(ctx context.Context, method string) (Verification, error) {
-	o := VerifyOptions{Method: method, Source: m.Scan.Pin, DestBranch: m.Write.Branch}
+	o := m.Compare
+	o.Method, o.Source, o.Filter, o.DestBranch, o.Plan, o.Reconcile = method, m.Scan.Pin, m.Scan.Filter, m.Write.Branch, m.Plan, m.Reconcile
 	if m.Write.Checkpoint != nil {
 		c, err := m.Write.Checkpoint.Load()
 		if err != nil {
 			return Verification{}, err
 		}
 		if c != nil {
-			if o.Source, err = pinOf(c); err != nil {
-				return Verification{}, err
+			if err := o.By(c); err != nil {
+				return Verification{}, fmt.Errorf("checkpoint %q: %w", m.Write.Checkpoint.Path(), err)
 			}
 		}
 	}

@@ -17,7 +17,10 @@ import (
 // Reconcile returns the stream with its rows projected to the destination's columns, by the plan made
 // before or, where that is nil, by one made of the options. It refuses what does not fit before the
 // first row.
-func Reconcile(ctx context.Context, in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (rows.Stream, error) {
+//
+// A value that does not fit is a *PlacedError of the stream, unless the plan's policy is another (see
+// plan.Options.OnCastError); rejects says where rows go then.
+func (r Rejects) Reconcile(ctx context.Context, in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (rows.Stream, error) {
 	described, err := dst.lake.Describe(dst.lake.Schema())
 	if err != nil {
 		return rows.Stream{}, err
@@ -29,7 +32,17 @@ func Reconcile(ctx context.Context, in rows.Stream, dst *Table, o plan.Options, 
 	if err != nil {
 		return rows.Stream{}, err
 	}
-	return ReconcileBy(ctx, in, p, described)
+	return r.ReconcileBy(ctx, in, p, described)
+}
+
+// Reconcile is Rejects.Reconcile where no row is rejected.
+func Reconcile(ctx context.Context, in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (rows.Stream, error) {
+	return Rejects{}.Reconcile(ctx, in, dst, o, made)
+}
+
+// ReconcileBy is Rejects.ReconcileBy where no row is rejected.
+func ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, dst rows.Table) (rows.Stream, error) {
+	return Rejects{}.ReconcileBy(ctx, in, p, dst)
 }
 
 func planFor(in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (*plan.Plan, error) {
@@ -83,7 +96,13 @@ func hasNanos(s *iceberg.Schema) bool {
 
 // ReconcileBy is Reconcile by a plan that was made before, for a destination so described. No
 // catalog is asked.
-func ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, dst rows.Table) (rows.Stream, error) {
+func (r Rejects) ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, dst rows.Table) (rows.Stream, error) {
+	if rejecting := p.Settings.OnCastError == plan.PolicyReject; rejecting != (r.File != "") {
+		if rejecting {
+			return rows.Stream{}, errors.New("the plan rejects rows that do not fit; say where they go: --reject-file FILE")
+		}
+		return rows.Stream{}, errors.New("a reject file is given, and the plan rejects no rows; give --on-cast-error reject")
+	}
 	if in.Header.Destination != nil {
 		return rows.Stream{}, errors.New("the stream is reconciled already")
 	}
@@ -101,38 +120,52 @@ func ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, dst rows.Tab
 	out.Header.Destination = &dst
 	out.Header.Reconciler = p.Settings.Canonical()
 	out.Schema = projector.Schema()
+	s := &sorter{projector: projector, rejects: r, foreign: in.Header.Foreign}
 	out.Spans = func(yield func(rows.Span, error) bool) {
+		if err := s.begin(in); err != nil {
+			yield(rows.Span{}, err)
+			return
+		}
+		defer s.close()
 		for span, err := range in.Spans {
-			if err != nil {
-				yield(rows.Span{}, err)
-				return
+			if err == nil {
+				span, err = s.projected(span)
 			}
-			span, err := projected(span, projector)
+			s.failed = s.failed || err != nil
 			if !yield(span, err) || err != nil {
 				return
 			}
 		}
+		if err := s.close(); err != nil {
+			yield(rows.Span{}, err)
+		}
+	}
+	out.Seal = func() (rows.Seal, error) {
+		seal, err := in.Seal()
+		if err != nil {
+			return seal, err
+		}
+		if s.failed {
+			return rows.Seal{}, rows.ErrUnsealed
+		}
+		seal.Rejects += s.count
+		seal.Warnings = append(seal.Warnings[:len(seal.Warnings):len(seal.Warnings)], s.warnings()...)
+		return seal, nil
 	}
 	return out, nil
 }
 
 // projected is a span with its rows projected, once it is opened where it is not yet. It takes the span over.
-func projected(span rows.Span, projector *plan.Projector) (rows.Span, error) {
+func (s *sorter) projected(span rows.Span) (rows.Span, error) {
 	if span.Read == nil {
-		batch, err := projector.Project(span.Batch)
-		span.Release()
-		if err != nil {
-			return rows.Span{}, fmt.Errorf("rows from cursor %s: %w", span.From, err)
-		}
-		span.Batch = batch
-		return span, nil
+		return s.opened(span)
 	}
 	read := span.Read
 	span.Read = func(ctx context.Context) iter.Seq2[rows.Span, error] {
 		return func(yield func(rows.Span, error) bool) {
 			for part, err := range read(ctx) {
 				if err == nil {
-					part, err = projected(part, projector)
+					part, err = s.opened(part)
 				}
 				if !yield(part, err) || err != nil {
 					return
@@ -142,7 +175,7 @@ func projected(span rows.Span, projector *plan.Projector) (rows.Span, error) {
 	}
 	if span.Part != nil {
 		part := *span.Part
-		part.Leaves = leaves(part.Leaves, projector.Origins())
+		part.Leaves = leaves(part.Leaves, s.projector.Origins())
 		span.Part = &part
 	}
 	return span, nil

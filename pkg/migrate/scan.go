@@ -8,6 +8,7 @@ import (
 
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
+	"icepipe/pkg/filter"
 	"icepipe/pkg/rows"
 )
 
@@ -20,10 +21,11 @@ const AutoBatchRows = -1
 // A ScanOptions says which rows of a source are read and how they are cut into batches.
 type ScanOptions struct {
 	Pin        Pin
-	Select     []string // top-level columns, nil for all
-	BatchRows  int64    // 0 for DefaultBatchRows, AutoBatchRows for a number that suits the files
-	RecordRows int64    // rows of a record batch at most, 0 for a number that suits the rows
-	Limit      int64    // rows at most, 0 for all; such a trial takes no checkpoint
+	Select     []string     // top-level columns, nil for all
+	Filter     *filter.Expr // rows to read, nil for all
+	BatchRows  int64        // 0 for DefaultBatchRows, AutoBatchRows for a number that suits the files
+	RecordRows int64        // rows of a record batch at most, 0 for a number that suits the rows
+	Limit      int64        // rows at most, 0 for all; such a trial takes no checkpoint
 
 	// Checkpoint, where it has been written, pins the snapshot and the batch size and tells where
 	// to start. It is a short cut: Write decides which rows are missing.
@@ -59,11 +61,48 @@ func planScan(ctx context.Context, src *Table, o ScanOptions) (*lake.Scan, error
 			}
 		}
 	}
-	return src.lake.PlanScan(ctx, l)
+	scan, err := src.lake.PlanScan(ctx, l)
+	if err != nil && l.From != nil {
+		if changed := otherFilter(ctx, o, l, src); changed != nil {
+			err = changed
+		}
+	}
+	return scan, err
+}
+
+// otherFilter says of a scan that could not go on from a checkpoint whether another filter is the reason:
+// its files are others, in which the checkpoint's cursor means nothing.
+func otherFilter(ctx context.Context, o ScanOptions, l lake.ScanOptions, src *Table) error {
+	c, err := o.Checkpoint.Load()
+	if err != nil || c == nil {
+		return nil
+	}
+	l.From = nil
+	scan, err := src.lake.PlanScan(ctx, l)
+	if err != nil {
+		return nil
+	}
+	var then string // stays empty for null
+	if err := json.Unmarshal(c.Settings["row_filter"], &then); err != nil {
+		return nil
+	}
+	now := scan.Header().RowFilter
+	if then == now {
+		return nil
+	}
+	show := func(text string) string {
+		if text == "" {
+			return "absent"
+		}
+		return strconv.Quote(text)
+	}
+	path := o.Checkpoint.Path()
+	return fmt.Errorf("checkpoint %q: settings differ from those the job was begun with: row_filter: %s then, %s now; go on with the same, or %s to begin anew%s",
+		path, show(then), show(now), deleteFile(path), undoHint(c, nil))
 }
 
 func (o ScanOptions) lake() (lake.ScanOptions, error) {
-	l := lake.ScanOptions{Pin: o.Pin.lake(), Ref: o.Pin.Ref, Select: o.Select, BatchRows: o.BatchRows, RecordRows: o.RecordRows, Limit: o.Limit}
+	l := lake.ScanOptions{Pin: o.Pin.lake(), Ref: o.Pin.Ref, Select: o.Select, Filter: o.Filter, BatchRows: o.BatchRows, RecordRows: o.RecordRows, Limit: o.Limit}
 	switch {
 	case o.BatchRows == 0:
 		l.BatchRows = DefaultBatchRows

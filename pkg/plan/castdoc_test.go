@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,13 +108,41 @@ func TestCastTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- tables: go test ./pkg/plan -run TestCastTable -update -->\n", "<!-- end of tables -->"
-	head, rest, ok := strings.Cut(string(text), begin)
+	want := between(t, string(text), "tables", castTable(t))
+	want = between(t, want, "differences", differenceTable(t))
+	golden(t, path, want)
+}
+
+// between puts a table between the marks of its name.
+func between(t *testing.T, text, name, table string) string {
+	t.Helper()
+	begin := "<!-- " + name + ": go test ./pkg/plan -run TestCastTable -update -->\n"
+	end := "<!-- end of " + name + " -->"
+	head, rest, ok := strings.Cut(text, begin)
 	_, tail, also := strings.Cut(rest, end)
 	if !ok || !also {
-		t.Fatalf("%s has no place for the tables", path)
+		t.Fatalf("there is no place for the %s", name)
 	}
-	golden(t, path, head+begin+"\n"+castTable(t)+"\n"+end+tail)
+	return head + begin + "\n" + table + "\n" + end + tail
+}
+
+// differenceTable is the list of intended differences, which internal/interop holds the other engines to.
+func differenceTable(t *testing.T) string {
+	var list []struct{ Engine, From, To, Ours, Value, Why string }
+	if err := json.Unmarshal(must(os.ReadFile(filepath.Join("..", "..", "testdata", "interop", "casts_differences.json"))), &list); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	b.WriteString("| engine | from | to | ours | why |\n|---|---|---|---|---|\n")
+	for _, d := range list {
+		words := strings.NewReplacer("|", ", ", ".*", "…")
+		ours := map[bool]string{true: "does not fit", false: "another value"}[strings.HasPrefix(d.Ours, "! ")]
+		if rule, ok := strings.CutPrefix(d.Ours, "! "); ok {
+			ours += " (" + rule + "…)"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", d.Engine, words.Replace(d.From), words.Replace(d.To), ours, d.Why)
+	}
+	return b.String()
 }
 
 // Every pair has one answer, whatever the parameters; what is promoted loses nothing.

@@ -115,7 +115,8 @@ func floatCast[S float32 | float64](c caster, size int) step {
 	return nil
 }
 
-// floatDecimal takes a float for the shortest decimal number that reads back as it: 0.1 is 0.1.
+// floatDecimal takes a whole number for what it is, and one with a fraction for the shortest decimal number
+// that reads back as it: 0.1 is 0.1.
 func floatDecimal[S float32 | float64](c caster, to iceberg.DecimalType, size int, show func(S) string) step {
 	precision, scale := to.Precision(), to.Scale()
 	limit, beyond, none := tenTo(precision), c.beyond(), "has no counterpart in "+c.to.String()
@@ -125,14 +126,15 @@ func floatDecimal[S float32 | float64](c caster, to iceberg.DecimalType, size in
 		switch {
 		case f != f:
 			return decimal128.Num{}, none
-		case f == math.Trunc(f) && math.Abs(f) < 1<<53:
-			w, negative := wideOfInt(int64(f))
-			if w, ok := w.shifted(scale); ok && w.less(limit) {
-				return w.num(negative), ""
+		case f == math.Trunc(f): // so are the infinities
+			w, ok := wideOfFloat(math.Abs(f))
+			if ok {
+				w, ok = w.shifted(scale)
 			}
-			return decimal128.Num{}, beyond
-		case math.IsInf(f, 0):
-			return decimal128.Num{}, beyond
+			if !ok || !w.less(limit) {
+				return decimal128.Num{}, beyond
+			}
+			return w.num(f < 0), ""
 		}
 		var scratch [32]byte
 		n, _ := scanNumeral(strconv.AppendFloat(scratch[:0], f, 'e', -1, size))
@@ -264,18 +266,34 @@ func (s booleans) do(r *run, in arrow.ArrayData, _ bitmap) (arrow.ArrayData, err
 	return array.NewData(s.to, in.Len(), []*memory.Buffer{valid, b}, nil, nullCount(in, valid), 0), nil
 }
 
+const noBoolean = "is neither 0 nor 1"
+
 // toBoolean takes 0 for false and 1 for true, and nothing else.
 func (c caster) toBoolean() step {
-	long := iceberg.Int64Type{}
 	then := longsToBooleans{to: c.target, at: c.at}
-	if c.f == kLong {
+	long := arrow.PrimitiveTypes.Int64
+	switch c.f {
+	case kLong:
 		return then
+	case kInt:
+		return chain{widen[int32, int64](long, c.at.path), then}
+	case kFloat:
+		return chain{zeroOrOne(long, c.at, func(v float32) (int64, string) { return int64(v), unless(v == 0 || v == 1, noBoolean) }, nil), then}
+	case kDouble:
+		return chain{zeroOrOne(long, c.at, func(v float64) (int64, string) { return int64(v), unless(v == 0 || v == 1, noBoolean) }, nil), then}
 	}
-	first, ok := castStep(c.from, long, arrowType(long), c.at, c.zone)
-	if !ok {
-		return nil
-	}
-	return chain{first, then}
+	scale := c.from.(iceberg.DecimalType).Scale()
+	one := tenTo(scale).num(false)
+	return chain{zeroOrOne(long, c.at, func(n decimal128.Num) (int64, string) {
+		if n == one {
+			return 1, ""
+		}
+		return 0, unless(n == decimal128.Num{}, noBoolean)
+	}, func(n decimal128.Num) string { return string(appendDecimal(nil, n, scale)) }), then}
+}
+
+func zeroOrOne[S arrow.FixedWidthType](to arrow.DataType, at site, convert func(S) (int64, string), show func(S) string) step {
+	return &fixedStep[S, int64]{to: to, at: at, convert: convert, show: show}
 }
 
 type longsToBooleans struct {
@@ -297,7 +315,7 @@ func (s longsToBooleans) do(r *run, in arrow.ArrayData, dead bitmap) (arrow.Arra
 		if v == 1 {
 			bitutil.SetBit(b.Bytes(), i)
 		} else if v != 0 && slots.counts(i) {
-			if err := slots.fail(i, func() string { return strconv.FormatInt(v, 10) }, "is neither 0 nor 1"); err != nil {
+			if err := slots.fail(i, func() string { return strconv.FormatInt(v, 10) }, noBoolean); err != nil {
 				slots.leave()
 				b.Release()
 				return nil, err

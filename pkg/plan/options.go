@@ -62,8 +62,10 @@ type coercionSetting struct {
 // Canonical returns the options as JSON in which two spellings of the same settings are equal:
 // defaults are written out, paths and types take their shortest form, lists are sorted, and a
 // mapping of a name to itself, which changes nothing, is left out. What cannot be parsed stays as
-// it is; Build refuses it.
+// it is; Build refuses it. What becomes of values that do not fit is no setting in this sense: to say
+// it is a cure for a job that one of them stopped.
 func (o Options) Canonical() json.RawMessage {
+	o.OnCastError = ""
 	text, err := json.Marshal(o.canonical())
 	if err != nil { // strings alone are always marshalled
 		panic(err)

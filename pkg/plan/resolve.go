@@ -8,14 +8,14 @@ import (
 
 // Resolve finds the plan's targets in the destination's present schema, after the plan's changes
 // were made: columns by field ID, added ones by name, and all of them with the type that the plan
-// says. The order, names and docs of the result are those of dst. A column that dst got meanwhile
-// is filled with null; if it is required, or a target is gone or has another type, that is an error
+// says, or one that it was promoted to meanwhile. The order, names and docs of the result are those of
+// dst. A column that dst got meanwhile is filled with null; if it is required, or a target is gone or has another type, that is an error
 // that names it.
 //
 // A resolved plan can be resolved again. It keeps its Changes, for the record; Pending tells which
 // of them are still to be made.
 func (p *Plan) Resolve(dst *iceberg.Schema) (*Plan, error) {
-	r := resolver{version: p.FormatVersion}
+	r := resolver{version: p.FormatVersion, zone: p.Settings.AssumeTimezone != ""}
 	out, err := r.plan(p, dst)
 	if err != nil {
 		return nil, fmt.Errorf("resolve the plan: %w", err)
@@ -28,7 +28,7 @@ func (p *Plan) Resolve(dst *iceberg.Schema) (*Plan, error) {
 // present schema: like Resolve's, but its sources are the columns of p's target. A writer needs it
 // that gets projected rows and changes the schema itself. It has no Changes.
 func (p *Plan) Carry(dst *iceberg.Schema) (*Plan, error) {
-	r := resolver{carry: true, version: p.FormatVersion}
+	r := resolver{carry: true, version: p.FormatVersion, zone: true}
 	out, err := r.plan(p, dst)
 	if err != nil {
 		return nil, fmt.Errorf("carry the plan: %w", err)
@@ -76,6 +76,7 @@ func lookup(fields []iceberg.NestedField, path []string) (iceberg.NestedField, b
 type resolver struct {
 	carry    bool // take the old target as the source
 	version  int
+	zone     bool
 	warnings []string
 }
 
@@ -156,7 +157,7 @@ func (r *resolver) column(old Column, d iceberg.NestedField, path []string) (Col
 	if old.Action.fills() {
 		return r.refill(c, old.Target.Type)
 	}
-	if err := sameKind(old.Target.Type, d.Type, path); err != nil {
+	if err := sameKind(old.Target.Type, d.Type, path); err != nil && !r.widened(old, d.Type) {
 		return c, err
 	}
 	if d.Required && !old.Target.Required && !old.SourceRequired {
@@ -166,7 +167,7 @@ func (r *resolver) column(old Column, d iceberg.NestedField, path []string) (Col
 	if r.carry {
 		c.Source, c.SourceRequired, c.SourceType, c.Was = old.Path, old.Target.Required, nil, nil
 		if !isNested(d.Type) {
-			c.SourceType = d.Type
+			c.SourceType = old.Target.Type
 		}
 	}
 	if isNested(d.Type) {
@@ -179,6 +180,14 @@ func (r *resolver) column(old Column, d iceberg.NestedField, path []string) (Col
 		c.Action = actionOf(c, r.version)
 	}
 	return c, nil
+}
+
+// widened tells whether a column was promoted meanwhile to a type that its source fits as well.
+func (r *resolver) widened(old Column, now iceberg.Type) bool {
+	if old.Target.ID == 0 || old.Was != nil || old.SourceType == nil || !promotes(old.Target.Type, now, r.version) {
+		return false
+	}
+	return r.carry || ruleOf(old.SourceType, now, r.version, r.zone).answer != AnswerRefuse
 }
 
 // refill fills a column again, by what the destination says of it now: null has every type.

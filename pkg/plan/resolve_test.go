@@ -137,8 +137,8 @@ func TestResolveRefuses(t *testing.T) {
 		`column "b" (field ID 2): the destination no longer has it`: change(func(f []iceberg.NestedField) []iceberg.NestedField {
 			return append(f[:1:1], f[2:]...)
 		}),
-		`column "b": the destination has it as long, and the plan says int`: change(func(f []iceberg.NestedField) []iceberg.NestedField {
-			f[1].Type = iceberg.Int64Type{}
+		`column "b": the destination has it as double, and the plan says int`: change(func(f []iceberg.NestedField) []iceberg.NestedField {
+			f[1].Type = iceberg.Float64Type{}
 			return f
 		}),
 		`column "s.y": the destination got it after the plan was made, and it is required`: change(func(f []iceberg.NestedField) []iceberg.NestedField {
@@ -164,6 +164,27 @@ func TestResolveRefuses(t *testing.T) {
 	wider := change(func(f []iceberg.NestedField) []iceberg.NestedField { f[2].Type = iceberg.Int64Type{}; return f })
 	if r, err := p.Resolve(wider); err != nil || r.Columns[2].Action != NullFill {
 		t.Errorf("null has every type: %v", err)
+	}
+}
+
+// A column that was widened meanwhile, so that a value fits, is found again; its values, and those that were
+// projected before, go on as what they are.
+func TestResolveWidened(t *testing.T) {
+	src := schema(t, 1, "d decimal(9,2), l list<long>, s string")
+	p := must(Build(src, schema(t, 1, "d decimal(4,2), l list<int>, s int"), 2, Options{}))
+	wide := schema(t, 1, "d decimal(9,2), l list<long>, s long")
+	r := must(p.Resolve(wide))
+	if got := summary(r.Columns); got != "d take<d, l take<l{l.element take<l.element}, s cast<s" {
+		t.Error(got)
+	}
+	checkDocument(t, r)
+	c := must(p.Carry(wide))
+	if got := summary(c.Columns); got != "d promote<d, l take<l{l.element promote<l.element}, s promote<s" {
+		t.Error(got)
+	}
+	must(c.Projector(arrowSchema(p.Target().Fields()), memory.DefaultAllocator))
+	if _, err := p.Resolve(schema(t, 1, "d decimal(9,3), l list<int>, s int")); err == nil {
+		t.Error("another scale is found again")
 	}
 }
 

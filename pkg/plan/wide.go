@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
@@ -32,6 +33,22 @@ func wideOfInt(v int64) (w wide, negative bool) {
 		return wide{0, -uint64(v)}, true
 	}
 	return wide{0, uint64(v)}, false
+}
+
+// wideOfFloat returns a whole number of at least 0 exactly, and whether it has at most 127 bits.
+func wideOfFloat(f float64) (wide, bool) {
+	if !(f < 1<<127) {
+		return wide{}, false
+	}
+	fraction, exponent := math.Frexp(f) // f is fraction times 2 to the power of exponent
+	m, shift := uint64(fraction*(1<<53)), exponent-53
+	switch {
+	case shift <= 0:
+		return wide{0, m >> -shift}, true
+	case shift < 64:
+		return wide{m >> (64 - shift), m << shift}, true
+	}
+	return wide{m << (shift - 64), 0}, true
 }
 
 // times returns w*by, and whether that did not overflow.

@@ -4,6 +4,9 @@
 //
 //	ice-migrate [flags]
 //	ice-migrate status --checkpoint FILE
+//	ice-migrate recover [flags] --checkpoint FILE [--job UUID]
+//	ice-migrate reset --checkpoint FILE [--force]
+//	ice-migrate clean (--checkpoint FILE | --dst CATALOG.namespace.table) [--older-than AGE] [--yes]
 //
 // It is ice-scan, ice-reconcile and ice-write in one process, with the flags of all three; those of the
 // tables carry the prefixes src- and dst-, those that pin the source's snapshot the prefix source-. The
@@ -18,7 +21,27 @@
 // --verify row_count compares the counts of the source, at the migrated snapshot, and of the whole
 // destination afterwards; a mismatch exits 2.
 //
-// Status says where the job of a checkpoint stands and what another run would do.
+// A new job is refused where the destination holds batches of one with the same settings, or was last
+// migrated into by iceberg-ops; --new-job begins it all the same. A resume is refused where snapshots of the
+// job have expired and nothing in the table shows that its rows are there; --accept-expired-history says that
+// nothing was rolled back.
+//
+// The first SIGINT, SIGTERM or SIGHUP brings the commit in flight to its end, notes it, and exits 130; the
+// second kills.
+//
+// Status says where the job of a checkpoint stands and what another run would do, without changing anything.
+//
+// Recover makes a lost checkpoint anew, from the marks that the job left in the destination's snapshots
+// and from the flags that it was begun with; a run with it goes on after the batches that are there. --job
+// names the job where more than one has these settings.
+//
+// Reset removes a checkpoint, so that the job is forgotten. It refuses while batches of the job are in the
+// destination, or may be, and names the snapshot to roll back to; --force leaves their rows there.
+//
+// Clean lists the data files, manifests and manifest lists that jobs left in a table and that no snapshot
+// of it names, older than three days or --older-than (36h, 10d), and removes them with --yes. Files of other
+// programs stay, and with --checkpoint those that a resume will commit. No job of another checkpoint may be
+// at work on the table with files older than that.
 //
 // Examples:
 //
@@ -29,6 +52,7 @@
 //	    --on-missing-in-source null --on-missing-in-dest auto_add \
 //	    --checkpoint orders.checkpoint.json --verify row_count
 //	ice-migrate status --checkpoint orders.checkpoint.json
+//	ice-migrate clean --checkpoint orders.checkpoint.json
 //
 // Exit codes:
 //

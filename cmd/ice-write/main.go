@@ -13,6 +13,10 @@
 // committed as they are, rows that are in the table are dropped from the stream. Of a stream that ends
 // before its seal the unfinished batch is not committed, and the exit code is 3.
 //
+// A stream that was written before is refused, as is a new job over batches of one with the same settings or
+// of iceberg-ops: give the job's checkpoint (ice-migrate recover makes a lost one anew), or --again or
+// --new-job to write rows once more. The first signal brings the commit in flight to its end; the second kills.
+//
 // The receipt goes to stdout, as text or with --output json as JSON.
 //
 // A plain Arrow stream of another program (pyarrow, DuckDB, Polars) is taken with --unsealed-ok. Such a

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,7 +20,8 @@ type Migrator struct {
 	Source, Dest *Table
 	Scan         ScanOptions // its checkpoint is that of Write
 	Reconcile    plan.Options
-	Plan         *plan.Plan // made before; in place of Reconcile
+	Plan         *plan.Plan // made before; in place of Reconcile, but for its OnCastError where that is said
+	Rejects      Rejects    // where rows go that do not fit
 	Write        WriteOptions
 	Compare      VerifyOptions // of Verify; its source, destination and plan are the Migrator's
 }
@@ -73,6 +75,7 @@ func (m *Migrator) reconcile(ctx context.Context, in rows.Stream) (rows.Stream, 
 	if made != nil {
 		asked = made.Settings
 	}
+	policy := cmp.Or(m.Reconcile.OnCastError, asked.OnCastError, plan.PolicyError)
 	// What refuses the resume is said before a plan of other settings, or for another table, is tried.
 	w, h := m.Write, in.Header
 	w.Branch, h.Reconciler = w.branch(), asked.Canonical()
@@ -85,7 +88,8 @@ func (m *Migrator) reconcile(ctx context.Context, in rows.Stream) (rows.Stream, 
 			return rows.Stream{}, nil, fmt.Errorf("checkpoint %q: recorded plan: %w", w.Checkpoint.Path(), err)
 		}
 	}
-	out, err := Reconcile(ctx, in, m.Dest, m.Reconcile, made)
+	asked.OnCastError = policy // of a recorded plan too: to say another is a cure
+	out, err := m.Rejects.Reconcile(ctx, in, m.Dest, asked, made)
 	return out, c, err
 }
 

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,8 @@ import (
 )
 
 // Reconcile returns the stream with its rows projected to the destination's columns, by the plan made
-// before or, where that is nil, by one made of the options. It refuses what does not fit before the
+// before or, where that is nil, by one made of the options; what becomes of values that do not fit is said
+// by either. It refuses what does not fit before the
 // first row.
 //
 // A value that does not fit is a *PlacedError of the stream, unless the plan's policy is another (see
@@ -47,7 +49,7 @@ func ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, dst rows.Tab
 
 func planFor(in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (*plan.Plan, error) {
 	if made != nil {
-		p, err := made.Resolve(dst.lake.Schema())
+		p, err := made.WithPolicy(cmp.Or(o.OnCastError, made.Settings.OnCastError)).Resolve(dst.lake.Schema())
 		if err != nil {
 			return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
 		}

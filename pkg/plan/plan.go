@@ -80,6 +80,14 @@ type Change struct {
 	WriteDefault   any
 }
 
+// WithPolicy returns the plan with another policy for values that do not fit: PolicyError (or empty),
+// PolicyNull or PolicyReject.
+func (p *Plan) WithPolicy(onCastError string) *Plan {
+	out := *p
+	out.Settings.OnCastError = onCastError
+	return &out
+}
+
 // Target returns the schema of projected rows: the destination's with its changes made. Added
 // columns have the field ID 0 until the plan is resolved.
 func (p *Plan) Target() *iceberg.Schema {

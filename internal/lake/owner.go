@@ -144,12 +144,6 @@ func (t *Table) Ours(location string) bool {
 	return m != nil && m[1] == t.tag()
 }
 
-// OfJob reports whether a location has the name of a data file of the job.
-func (t *Table) OfJob(location, job string) bool {
-	m := ours.FindStringSubmatch(path.Base(location))
-	return m != nil && m[1] == t.tag() && m[2] == short(job)
-}
-
 // tag stands for the table: for its UUID, or for its location where a v1 table has none.
 func (t *Table) tag() string {
 	if id := t.Metadata().TableUUID(); id != uuid.Nil {

@@ -62,7 +62,7 @@ func (j *job) refused(t *testing.T, f form, texts ...string) {
 }
 
 // A resume is refused in one line that says why and, as batches were committed, which snapshot to roll
-// the destination back to. Nothing is changed by it.
+// the destination back to (case 83: the source snapshot expired). Nothing is changed by it.
 func TestRefusedResume(t *testing.T) {
 	tests := []struct {
 		name   string

@@ -22,6 +22,7 @@ type job struct {
 	src, dst   string
 	scan       migrate.ScanOptions
 	reconcile  plan.Options
+	rejects    migrate.Rejects
 	checkpoint string // path, "" for none
 	branch     string
 	observe    func(migrate.Event)
@@ -49,7 +50,7 @@ func (j *job) write() migrate.WriteOptions {
 
 func (j *job) migrator(t *testing.T) *migrate.Migrator {
 	t.Helper()
-	return &migrate.Migrator{Source: j.from.open(t, j.src), Dest: j.to.open(t, j.dst), Scan: j.scan, Reconcile: j.reconcile, Write: j.write()}
+	return &migrate.Migrator{Source: j.from.open(t, j.src), Dest: j.to.open(t, j.dst), Scan: j.scan, Reconcile: j.reconcile, Rejects: j.rejects, Write: j.write()}
 }
 
 // A form is a way to make the migration.
@@ -94,7 +95,7 @@ func (j *job) stream(ctx context.Context, t *testing.T) ([]byte, error) {
 	if in, err = arrowipc.Read(&scanned); err != nil {
 		return nil, fmt.Errorf("reconcile: %w", err)
 	}
-	if in, err = migrate.Reconcile(ctx, in, j.to.open(t, j.dst), j.reconcile, nil); err != nil {
+	if in, err = j.rejects.Reconcile(ctx, in, j.to.open(t, j.dst), j.reconcile, nil); err != nil {
 		return nil, fmt.Errorf("reconcile: %w", err)
 	}
 	if _, err := arrowipc.Write(ctx, &reconciled, in); err != nil {

@@ -102,14 +102,21 @@ func batchRows(text string) (int64, error) {
 type reconcileFlags struct {
 	ColumnMapping   []string `sep:"none" placeholder:"SRC:DST" help:"The source column SRC becomes the destination column DST. Repeatable."`
 	OnMissingInSrc  string   `name:"on-missing-in-source" enum:"error,null,skip," default:"" placeholder:"error|null|skip" help:"What becomes of a destination column that the source lacks (default error): null writes null, skip the column's write-default."`
-	OnMissingInDest string   `name:"on-missing-in-dest" enum:"error,auto_add," default:"" placeholder:"error|auto_add" help:"What becomes of a source column that the destination lacks (default error): auto_add adds it there."`
+	OnMissingInDest string   `name:"on-missing-in-dest" enum:"error,auto_add,ignore," default:"" placeholder:"error|auto_add|ignore" help:"What becomes of a source column that the destination lacks (default error): auto_add adds it there, ignore leaves it out."`
+	Drop            []string `sep:"none" placeholder:"COL" help:"Leave the source column COL out on purpose. Repeatable."`
+	IgnoreCase      bool     `help:"Match names that differ only by case; two that cannot be told apart are an error."`
 	TypeCoercion    []string `sep:"none" placeholder:"COL:TYPE" help:"The destination column COL has or gets TYPE. Repeatable."`
+	AssumeTimezone  string   `placeholder:"ZONE" help:"The zone of timestamps without one, where they become timestamptz or the other way round: UTC, +02:00, Europe/Berlin."`
+	OnCastError     string   `enum:"error,null,reject," default:"" placeholder:"error|null|reject" help:"What becomes of a value that does not fit (default error): null takes its place where it may, or reject puts its row into --reject-file."`
+	RejectFile      string   `placeholder:"FILE" help:"Put rejected rows into FILE with reason and place: an Arrow stream if it ends in .arrow, .arrows or .ipc, else JSON lines."`
+	MaxRejects      *int64   `placeholder:"N" help:"End the run when more than N rows are rejected."`
 	Plan            string   `placeholder:"FILE" help:"Take the plan from FILE, as --plan-out wrote it, in place of the mapping flags."`
 	PlanOut         string   `placeholder:"FILE" help:"Write the plan to FILE as JSON."`
 }
 
 func (f reconcileFlags) options() (plan.Options, error) {
-	o := plan.Options{MissingInSource: f.OnMissingInSrc, MissingInDest: f.OnMissingInDest}
+	o := plan.Options{MissingInSource: f.OnMissingInSrc, MissingInDest: f.OnMissingInDest, Drop: f.Drop,
+		IgnoreCase: f.IgnoreCase, OnCastError: f.OnCastError, AssumeTimezone: f.AssumeTimezone}
 	for _, text := range f.ColumnMapping {
 		r, err := plan.ParseRename(text)
 		if err != nil {
@@ -124,13 +131,25 @@ func (f reconcileFlags) options() (plan.Options, error) {
 		}
 		o.Coercions = append(o.Coercions, c)
 	}
-	if f.Plan != "" && (len(o.Mapping)+len(o.Coercions) > 0 || o.MissingInSource+o.MissingInDest != "") {
-		return o, usagef("--plan takes the place of --column-mapping, --type-coercion, --on-missing-in-source and --on-missing-in-dest; give one or the other")
+	if f.Plan != "" && (len(o.Mapping)+len(o.Coercions)+len(o.Drop) > 0 || o.MissingInSource+o.MissingInDest+o.AssumeTimezone != "" || o.IgnoreCase) {
+		return o, usagef("--plan takes the place of --column-mapping, --type-coercion, --drop, --ignore-case, --assume-timezone, --on-missing-in-source and --on-missing-in-dest; give one or the other")
 	}
 	if err := o.Check(); err != nil {
 		return o, usagef("%v", err)
 	}
 	return o, nil
+}
+
+// rejects says where rejected rows go.
+func (f reconcileFlags) rejects() (migrate.Rejects, error) {
+	if f.OnCastError == plan.PolicyReject && f.RejectFile == "" {
+		return migrate.Rejects{}, usagef("--on-cast-error reject wants --reject-file FILE, where the rejected rows go")
+	}
+	if f.RejectFile == "" && f.MaxRejects != nil {
+		return migrate.Rejects{}, usagef("--max-rejects belongs to --on-cast-error reject and --reject-file")
+	}
+	most, err := count("--max-rejects", f.MaxRejects)
+	return migrate.Rejects{File: f.RejectFile, Max: most}, err
 }
 
 // asked tells whether a flag says how columns become others.

@@ -89,6 +89,9 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.Rejects, err = p.rejects(); err != nil {
+		return nil, err
+	}
 	if p.Checkpoint != "" && m.Scan.Limit > 0 {
 		return nil, usagef("--limit makes a trial, which takes no checkpoint")
 	}

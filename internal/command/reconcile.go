@@ -27,6 +27,10 @@ func (p *reconcileProgram) Run(ctx context.Context, w *World) error {
 	if err != nil {
 		return err
 	}
+	rejects, err := p.rejects()
+	if err != nil {
+		return err
+	}
 	if !p.Explain {
 		if err := p.check(w); err != nil {
 			return err
@@ -49,7 +53,7 @@ func (p *reconcileProgram) Run(ctx context.Context, w *World) error {
 		return err
 	}
 	defer done()
-	out, planned, err := reconcile(ctx, in, dst, options, made)
+	out, planned, err := reconcile(ctx, in, dst, options, made, rejects)
 	if err != nil {
 		return err
 	}
@@ -102,8 +106,8 @@ func receive(ctx context.Context, w *World, unsealed bool) (rows.Stream, error) 
 }
 
 // reconcile projects a stream by a plan that was made before, or by one made now.
-func reconcile(ctx context.Context, in rows.Stream, dst *migrate.Table, o plan.Options, made *plan.Plan) (rows.Stream, *plan.Plan, error) {
-	out, err := migrate.Reconcile(ctx, in, dst, o, made)
+func reconcile(ctx context.Context, in rows.Stream, dst *migrate.Table, o plan.Options, made *plan.Plan, rejects migrate.Rejects) (rows.Stream, *plan.Plan, error) {
+	out, err := rejects.Reconcile(ctx, in, dst, o, made)
 	if err != nil {
 		return rows.Stream{}, nil, err
 	}

@@ -30,6 +30,10 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	if err != nil {
 		return err
 	}
+	rejects, err := p.rejects()
+	if err != nil {
+		return err
+	}
 	made, err := p.load()
 	if err != nil {
 		return err
@@ -58,7 +62,7 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	}
 	defer done()
 	if in.Header.Destination == nil {
-		out, planned, err := reconcile(ctx, in, dst, options, made)
+		out, planned, err := reconcile(ctx, in, dst, options, made, rejects)
 		if err != nil {
 			return err
 		}

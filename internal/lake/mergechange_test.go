@@ -238,3 +238,12 @@ func manifestAt(t *testing.T, tbl *Table) string {
 	}
 	return local(t, manifests[0].FilePath())
 }
+
+// TestMergeWritable: what Avro does not take as a field's name cannot be written.
+func TestMergeWritable(t *testing.T) {
+	for name, want := range map[string]bool{"p": true, "a.b": false, "1": false} {
+		if got := newTable(t, idAndText(), identity(2, name)).writable(0); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}

@@ -76,9 +76,12 @@ type program struct {
 	dir  string   // where it runs
 }
 
+// name is that of the program without its folder.
+func (p program) name() string { return filepath.Base(p.args[0]) }
+
 func (p program) String() string {
 	words := append([]string{}, p.env...)
-	words = append(words, filepath.Base(p.args[0]))
+	words = append(words, p.name())
 	for _, a := range p.args[1:] {
 		if strings.ContainsAny(a, " '\"$*#") || a == "" {
 			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"

@@ -45,9 +45,9 @@ type Program struct {
 
 // A Result is what became of a program.
 type Result struct {
-	Fired    bool   // the meant call was made
-	Path     string // the file of the meant call; of a rename, the new name
-	Code     int    // exit code, -1 when a signal ended the program
+	Fired    bool     // the meant call was made
+	Paths    []string // the files of the meant calls; of a rename, the new name
+	Code     int      // exit code, -1 when a signal ended the program
 	Signal   syscall.Signal
 	TimedOut bool
 	Calls    map[string]int // calls of each name that were counted

@@ -229,9 +229,8 @@ func (t *tracer) enter(id int, at *thread) error {
 	if t.seen != t.fault.K && !(t.fault.On && t.seen > t.fault.K) {
 		return nil
 	}
-	if !t.result.Fired {
-		t.result.Fired, t.result.Path = true, path
-	}
+	t.result.Fired = true
+	t.result.Paths = append(t.result.Paths, path)
 	switch t.fault.Do {
 	case Fail:
 		at.fails = true

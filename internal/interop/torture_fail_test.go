@@ -1,0 +1,232 @@
+//go:build interop
+
+package interop
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"icepipe/internal/torture"
+)
+
+// A failure is a trial: a call of a program, or all calls from one on, answer with an error.
+type failure struct {
+	scene
+	fault torture.Fault
+}
+
+func (f failure) String() string {
+	onwards := ""
+	if f.fault.On {
+		onwards = " and all after it"
+	}
+	s := fmt.Sprintf("v%d, %s, program %d: %s %d%s: %v", f.version, f.form, f.stage, f.fault.Call, f.fault.K, onwards, f.fault.Errno)
+	if f.before != "" {
+		s += ", after a run died at " + f.before
+	}
+	return s
+}
+
+// A way is how calls of a name fail.
+type way struct {
+	call  string
+	errno syscall.Errno
+	on    bool
+}
+
+// ways are the failures of a disk: it cannot be read, it cannot be written, it is full; once, or for
+// good.
+var ways = []way{
+	{"read", syscall.EIO, false}, {"pread64", syscall.EIO, false}, {"pread64", syscall.EIO, true},
+	{"write", syscall.EIO, false}, {"write", syscall.ENOSPC, true},
+	{"pwrite64", syscall.EIO, false}, {"pwrite64", syscall.ENOSPC, true},
+	{"fsync", syscall.EIO, false}, {"fsync", syscall.EIO, true},
+	{"renameat", syscall.EIO, false}, {"openat", syscall.ENOSPC, false}, {"open", syscall.EIO, false},
+	{"mkdirat", syscall.ENOSPC, false}, {"unlink", syscall.EIO, false}, {"unlink", syscall.EIO, true}, {"ftruncate", syscall.EIO, false},
+}
+
+// failures counts the calls on files that a program makes in a scene, and returns the failures to try.
+func (r *rack) failures(t *testing.T, s scene) []failure {
+	t.Helper()
+	calls := r.count(t, s, r.work)
+	var out []failure
+	for _, way := range ways {
+		step := r.step(way.call)
+		if !r.all && way.on {
+			step *= 3
+		}
+		n := calls[way.call]
+		if n == 0 {
+			continue
+		}
+		for k := 1 + s.version%min(step, n); k <= n+3; k += step {
+			out = append(out, failure{s, torture.Fault{Do: torture.Fail, Call: way.call, K: k, On: way.on, Errno: way.errno, Under: r.work}})
+		}
+	}
+	return out
+}
+
+// testFail fails each program's k-th call on a file, for k = 1, 2, … until none is left: every run ends
+// with the old state or the new one, says in one line what failed and where, and is finished by the
+// other form.
+func testFail(t *testing.T, r *rack) {
+	var trials []failure
+	seen := map[string]bool{}
+	for _, s := range r.scenes() {
+		for _, f := range r.failures(t, s) {
+			trials = append(trials, f)
+			seen[f.fault.Call] = true
+		}
+	}
+	for _, way := range ways {
+		if !seen[way.call] {
+			t.Errorf("no program calls %s", way.call)
+		}
+	}
+	say("torture: %d failures, of %s", len(trials), strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
+	each(t, r, trials, r.fail)
+}
+
+// fail makes a trial.
+func (r *rack) fail(w *witness, f failure) error {
+	dir, err := r.scene(w, f.scene)
+	if err != nil {
+		return err
+	}
+	runs, result, err := r.hurt(r.programs(f.form, r.bin, dir), f.stage, f.fault)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, told(runs))
+	}
+	if err := judgeFailure(runs, f.stage, result); err != nil {
+		return fmt.Errorf("%s: %w\n%s", dir, err, told(runs))
+	}
+	return r.mend(w, f.form, dir, runs)
+}
+
+// judgeFailure holds the exit codes and the message against what must be: a failure that the program
+// gets over is none.
+func judgeFailure(runs []run, at int, result torture.Result) error {
+	for i, r := range runs {
+		switch {
+		case i < at && r.code != 0 && r.code != 141 && !r.piped:
+			return fmt.Errorf("program %d ended with %d, though nobody reads it", i, r.code)
+		case i == at && r.code != 0 && r.code != 1:
+			return fmt.Errorf("program %d ended with %d", i, r.code)
+		case i > at && r.code != 0 && (r.code != 3 || runs[at].code == 0):
+			return fmt.Errorf("program %d ended with %d", i, r.code)
+		}
+	}
+	hurt := runs[at]
+	if hurt.code == 0 {
+		return nil
+	}
+	if !result.Fired {
+		return errors.New("a run without a fault failed")
+	}
+	if len(hurt.errorLines()) != 1 {
+		return errors.New("the message is not one line")
+	}
+	for line := range strings.Lines(hurt.stderr) {
+		if !strings.HasPrefix(line, "Error: ") && !strings.HasPrefix(line, "Hint: ") {
+			return fmt.Errorf("it says %q beside its message", line)
+		}
+	}
+	if !slices.ContainsFunc(result.Paths, func(path string) bool { return strings.Contains(hurt.errorLines()[0], fileOf(path)) }) {
+		return fmt.Errorf("the message names none of %q", result.Paths)
+	}
+	return nil
+}
+
+// fileOf is the name that people know a file by: a database's for its journal, a checkpoint's for what
+// it is written to at first.
+func fileOf(path string) string {
+	file, _, _ := strings.Cut(filepath.Base(path), ".tmp-")
+	return strings.TrimSuffix(file, "-journal")
+}
+
+// testFullDisk runs the migration on disks that are full sooner or later: file systems in memory, each
+// a page larger than the one before it, until there is room for all. The disk is then made larger, and
+// the other form finishes.
+func testFullDisk(t *testing.T, r *rack) {
+	w := r.witness(t)
+	step := int64(4 << 10)
+	if !r.all {
+		step *= 5
+	}
+	for _, s := range r.scenes() {
+		if s.form == inThree && s.stage != 2 || s.before != "" {
+			continue
+		}
+		full := 0
+		for size := int64(32 << 10); ; size += step {
+			fits, err := r.fill(w, s, size)
+			if errors.Is(err, errNoRoom) {
+				continue
+			}
+			if err != nil {
+				t.Errorf("v%d, %s, a disk of %d bytes: %v", s.version, s.form, size, err)
+			}
+			if fits || err != nil {
+				break
+			}
+			full++
+		}
+		if full == 0 {
+			t.Errorf("v%d, %s: no disk was too small", s.version, s.form)
+		}
+		say("torture: v%d, %s: %d disks were full", s.version, s.form, full)
+	}
+}
+
+// errNoRoom says that a disk is too small for an empty destination.
+var errNoRoom = errors.New("no room for the destination")
+
+// fill makes a trial on a disk of a size, and tells whether the migration fits.
+func (r *rack) fill(w *witness, s scene, size int64) (fits bool, err error) {
+	dir := filepath.Join(r.work, fmt.Sprintf("disk-%d", size))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return false, err
+	}
+	defer os.Remove(dir)
+	room := func(size int64, flags uintptr) error {
+		err := syscall.Mount("torture", dir, "tmpfs", flags, fmt.Sprintf("size=%d", size))
+		if err != nil {
+			return fmt.Errorf("mount a small disk, which needs root: %w", err)
+		}
+		return nil
+	}
+	if err := room(size, 0); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, syscall.Unmount(dir, syscall.MNT_DETACH)) }()
+	if _, err := w.ask("fresh", dir, s.version); err != nil {
+		return false, fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	runs, _, err := r.hurt(r.programs(s.form, r.bin, dir), unhurt, torture.Fault{})
+	if err != nil {
+		return false, err
+	}
+	last := runs[len(runs)-1]
+	if last.code == 0 {
+		_, err := w.ask("check", dir, 0)
+		return true, err
+	}
+	if last.code != 1 || len(last.errorLines()) != 1 || !strings.Contains(last.stderr, "no space left on device") && !strings.Contains(last.stderr, "full") {
+		return false, fmt.Errorf("it does not say that the disk is full:\n%s", told(runs))
+	}
+	if err := room(64<<20, syscall.MS_REMOUNT); err != nil {
+		return false, err
+	}
+	left, err := w.ask("state", dir, 0)
+	if err != nil {
+		return false, fmt.Errorf("left behind: %w\n%s", err, told(runs))
+	}
+	return false, r.finish(w, s.form.other(), dir, left.Noted)
+}

@@ -1,0 +1,291 @@
+//go:build interop
+
+package interop
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"icepipe/internal/crash"
+	"icepipe/internal/torture"
+)
+
+// The system calls with which a program can change something outside of itself, or learn of it, but
+// for reads: made are those that the program that writes makes, the others it does not.
+var (
+	changing = []string{
+		"fsync", "fdatasync", "rename", "renameat", "renameat2", "open", "openat", "write", "writev", "pwrite64", "unlink", "unlinkat",
+		"ftruncate", "mkdir", "mkdirat",
+	}
+	// Go renames with renameat, opens with openat and makes folders with mkdirat; SQLite in Go calls
+	// open, unlink and pwrite64; both sync with fsync.
+	made = map[string][]string{
+		"ice-migrate":   {"fsync", "renameat", "open", "openat", "write", "pwrite64", "unlink", "ftruncate", "mkdirat"},
+		"ice-write":     {"fsync", "renameat", "open", "openat", "write", "pwrite64", "unlink", "ftruncate", "mkdirat"},
+		"ice-reconcile": {"open", "openat", "write"},
+		"ice-scan":      {"open", "openat", "write"},
+	}
+)
+
+// A kill is a trial: a program is killed at a call, or at a crash point.
+type kill struct {
+	scene
+	fault torture.Fault
+	point string // instead of the fault: POINT:N
+}
+
+func (k kill) String() string {
+	what := fmt.Sprintf("%s %d", k.fault.Call, k.fault.K)
+	if k.fault.Do == torture.Tear {
+		what += " torn"
+	}
+	if k.point != "" {
+		what = k.point
+	}
+	s := fmt.Sprintf("v%d, %s, program %d killed at %s", k.version, k.form, k.stage, what)
+	if k.before != "" {
+		s += ", after a run died at " + k.before
+	}
+	return s
+}
+
+// A scene is what a program is hurt in.
+type scene struct {
+	version int
+	form    form
+	stage   int    // of the form's programs
+	before  string // the crash point at which a run before it died; "" for none
+}
+
+// scenes are the states that programs are hurt in: on an empty destination, and where a run before
+// died with a batch written and not committed, or committed and not noted. The sample has each of them
+// with one version of the table format.
+func (r *rack) scenes() []scene {
+	var out []scene
+	for i, s := range []scene{
+		{0, inOne, 0, ""}, {0, inThree, 2, ""}, {0, inThree, 0, ""}, {0, inThree, 1, ""},
+		{0, inOne, 0, "migrate.pending-noted:2"}, {0, inThree, 2, "lake.sent:2"},
+	} {
+		for version := 1; version <= 3; version++ {
+			if s.version = version; r.all || version == 3-i%3 {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// stride is the distance of the calls in a sample; but each of those that make a change real is in it.
+const stride = 17
+
+// step is the distance of the calls of a name that are hurt.
+func (r *rack) step(call string) int {
+	if r.all || slices.Contains([]string{"renameat", "unlink", "unlinkat"}, call) {
+		return 1
+	}
+	return stride
+}
+
+// testKill kills each program at its k-th system call of a kind, for k = 1, 2, … until none is left,
+// and lets the other form finish.
+func testKill(t *testing.T, r *rack) {
+	var trials []kill
+	for _, s := range r.scenes() {
+		trials = append(trials, r.kills(t, s)...)
+	}
+	say("torture: %d kills", len(trials))
+	each(t, r, trials, r.kill)
+}
+
+// kills counts the calls that a program makes in a scene, and returns the kills to try.
+func (r *rack) kills(t *testing.T, s scene) []kill {
+	t.Helper()
+	calls := r.count(t, s, "")
+	name := r.programs(s.form, "", "")[s.stage].name()
+	want := slices.Clone(made[name])
+	if s.before != "" { // the temporary file of a checkpoint is removed, and folders are there
+		want = append(slices.DeleteFunc(want, func(c string) bool { return c == "mkdirat" }), "unlinkat")
+	}
+	found := slices.DeleteFunc(slices.Sorted(maps.Keys(calls)), func(c string) bool { return !slices.Contains(changing, c) })
+	slices.Sort(want)
+	if !slices.Equal(found, want) {
+		t.Errorf("v%d, %s, after %q: it makes the calls %v, want %v", s.version, name, s.before, found, want)
+	}
+	var out []kill
+	for _, c := range found {
+		for _, do := range []torture.Action{torture.Kill, torture.Tear} {
+			if do == torture.Tear && !slices.Contains([]string{"write", "pwrite64"}, c) {
+				continue
+			}
+			// Threads take turns differently in each run: a few more than were counted are tried.
+			step := r.step(c)
+			for k := 1 + s.version%step; k <= calls[c]+3; k += step {
+				out = append(out, kill{scene: s, fault: torture.Fault{Do: do, Call: c, K: k}})
+			}
+		}
+	}
+	return out
+}
+
+// count runs a program in a scene and returns how often it makes each call, on files below a folder.
+func (r *rack) count(t *testing.T, s scene, under string) map[string]int {
+	t.Helper()
+	w := r.witness(t)
+	dir, err := r.scene(w, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, result, err := r.hurt(r.programs(s.form, r.bin, dir), s.stage, torture.Fault{Under: under})
+	if err == nil && result.Code != 0 {
+		err = fmt.Errorf("the run failed:\n%s", told(runs))
+	}
+	if err == nil {
+		_, err = w.ask("check", dir, 0)
+	}
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Calls
+}
+
+// scene makes a destination, and lets a run die in it where the scene says so.
+func (r *rack) scene(w *witness, s scene) (string, error) {
+	dir, err := r.folder(w, s.version)
+	if err != nil || s.before == "" {
+		return dir, err
+	}
+	runs, _, err := r.hurt(r.programs(s.form, r.armed, dir, "ICEPIPE_CRASH="+s.before), unhurt, torture.Fault{})
+	if err != nil {
+		return dir, err
+	}
+	if last := runs[len(runs)-1]; last.code != -1 {
+		return dir, fmt.Errorf("no run died at %s:\n%s", s.before, told(runs))
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "job.json.tmp-123"), []byte("{"), 0o600)
+}
+
+// kill makes a trial.
+func (r *rack) kill(w *witness, k kill) error {
+	dir, err := r.scene(w, k.scene)
+	if err != nil {
+		return err
+	}
+	runs, result, err := r.hurt(r.programs(k.form, r.bin, dir), k.stage, k.fault)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, told(runs))
+	}
+	if err := k.judge(runs, result); err != nil {
+		return fmt.Errorf("%w\n%s", err, told(runs))
+	}
+	return r.mend(w, k.form, dir, runs)
+}
+
+// mend looks at what a hurt run left, and lets the other form finish it.
+func (r *rack) mend(w *witness, f form, dir string, runs []run) error {
+	left, err := w.ask("state", dir, 0)
+	if err != nil {
+		return fmt.Errorf("%s: left behind: %w\n%s", dir, err, told(runs))
+	}
+	if last := runs[len(runs)-1]; last.code == 0 && left.Noted != "complete" {
+		return fmt.Errorf("%s: done, says the program, and the checkpoint says %q\n%s", dir, left.Noted, told(runs))
+	}
+	if err := r.finish(w, f.other(), dir, left.Noted); err != nil {
+		return fmt.Errorf("%s: %w\nbefore it:\n%s", dir, err, told(runs))
+	}
+	return r.keep(dir, 41)
+}
+
+// judge holds what became of the programs against what must.
+func (k kill) judge(runs []run, result torture.Result) error {
+	if !result.Fired {
+		for _, r := range runs {
+			if r.code != 0 {
+				return fmt.Errorf("a run without a fault failed")
+			}
+		}
+		return nil
+	}
+	if result.Signal != syscall.SIGKILL {
+		return fmt.Errorf("it was not killed: %+v", result)
+	}
+	for i, r := range runs {
+		switch {
+		case i < k.stage && r.code != 0 && r.code != 141 && !r.piped:
+			return fmt.Errorf("program %d ended with %d, though nobody reads it", i, r.code)
+		case i > k.stage && r.code != 0 && r.code != 3:
+			return fmt.Errorf("program %d ended with %d, though its input broke off", i, r.code)
+		}
+	}
+	return nil
+}
+
+// A passage is a crash point in a scene, with all the times that it is passed.
+type passage struct {
+	version int
+	form    form
+	point   string
+}
+
+func (p passage) String() string { return fmt.Sprintf("v%d, %s, %s", p.version, p.form, p.point) }
+
+// testPoints lets a run die at each crash point, and at each time that it is passed, and lets the
+// other form finish. A point that is never passed is a failure.
+func testPoints(t *testing.T, r *rack) {
+	var trials []passage
+	for _, s := range r.scenes() {
+		if s.before != "" || s.form == inThree && s.stage != 2 {
+			continue
+		}
+		for _, point := range crash.Points {
+			trials = append(trials, passage{s.version, s.form, point})
+		}
+	}
+	before := r.trials.Load()
+	each(t, r, trials, r.pass)
+	say("torture: %d runs died at %d crash points, or passed them", r.trials.Load()-before, len(crash.Points))
+}
+
+// pass lets runs die at a point, the first time that it is passed, the second time, and so on.
+func (r *rack) pass(w *witness, p passage) error {
+	before := ""
+	if slices.Contains([]string{"migrate.marks-found", "migrate.redone"}, p.point) { // of a resume
+		before = "migrate.pending-noted:2"
+	}
+	for n := 1; ; n++ {
+		fired, err := r.crash(w, kill{scene: scene{version: p.version, form: p.form, before: before}, point: fmt.Sprintf("%s:%d", p.point, n)})
+		switch {
+		case err != nil:
+			return fmt.Errorf("passed %d times: %w", n, err)
+		case !fired && n == 1:
+			return errors.New("it is never passed")
+		case !fired:
+			return nil
+		}
+	}
+}
+
+// crash makes a trial with a crash point; fired tells whether it was passed that often.
+func (r *rack) crash(w *witness, k kill) (fired bool, err error) {
+	dir, err := r.scene(w, k.scene)
+	if err != nil {
+		return false, err
+	}
+	runs, _, err := r.hurt(r.programs(k.form, r.armed, dir, "ICEPIPE_CRASH="+k.point), unhurt, torture.Fault{})
+	if err != nil {
+		return false, err
+	}
+	last := runs[len(runs)-1]
+	if fired = last.code == -1; !fired && last.code != 0 {
+		return false, fmt.Errorf("it failed:\n%s", told(runs))
+	}
+	return fired, r.mend(w, k.form, dir, runs)
+}

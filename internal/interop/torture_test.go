@@ -1,0 +1,326 @@
+//go:build interop
+
+package interop
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"icepipe/internal/torture"
+)
+
+// A form is a way to run the migration.
+type form string
+
+const (
+	inOne   form = "ice-migrate"
+	inThree form = "the pipe"
+)
+
+// other is the form that goes on where this one died.
+func (f form) other() form {
+	if f == inOne {
+		return inThree
+	}
+	return inOne
+}
+
+// A rack is what trials share: the programs, a source of 12 rows, and those who look at what arrived.
+type rack struct {
+	root, python string
+	bin          string // the programs as they are released
+	armed        string // those of them that write, with crash points
+	work         string // folder of the tables
+	source       string // folder of the source
+	all          bool   // ICEPIPE_TORTURE=1: every call, not a sample
+	trials       atomic.Int64
+	mu           sync.Mutex
+	kept         []string // folders of trials that Spark is to read
+}
+
+// TestTorture runs the migration where programs die, disks fail and disks are full, as often as can be,
+// and looks at what is there after one more run by the other form. It does all of it with
+// ICEPIPE_TORTURE=1, else a sample.
+func TestTorture(t *testing.T) {
+	r := newRack(t)
+	before, err := filesState(r.source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("kill", func(t *testing.T) { testKill(t, r) })
+	t.Run("points", func(t *testing.T) { testPoints(t, r) })
+	t.Run("fail", func(t *testing.T) { testFail(t, r) })
+	t.Run("disk", func(t *testing.T) { testFullDisk(t, r) })
+	t.Run("spark", func(t *testing.T) { r.spark(t) })
+	after, err := filesState(r.source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after != before {
+		t.Errorf("the source changed:\n%s", firstChange(before, after))
+	}
+	say("torture: %d trials", r.trials.Load())
+}
+
+// newRack makes the programs and the source.
+func newRack(t *testing.T) *rack {
+	t.Helper()
+	root := checkout(t)
+	r := &rack{root: root, work: filepath.Join(root, ".cache", "torture", "tables"), all: os.Getenv("ICEPIPE_TORTURE") == "1"}
+	r.python = filepath.Join(dependencies(t, root), "venv", "bin", "python")
+	r.bin = build(t, root)
+	r.armed = filepath.Join(root, ".cache", "torture", "armed")
+	r.source = filepath.Join(r.work, "source")
+	if err := os.RemoveAll(r.work); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{r.source, r.armed} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("go", "build", "-tags", "crash", "-ldflags", "-s -w", "-o", r.armed, "./cmd/ice-write", "./cmd/ice-migrate")
+	cmd.Dir = root
+	call(t, cmd)
+	w := r.witness(t)
+	if _, err := w.ask("source", r.source, 0); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// programs are those of a form, over the destination in a folder; bin has the one that writes.
+func (r *rack) programs(f form, bin, dir string, env ...string) []program {
+	checkpoint := []string{"--checkpoint", filepath.Join(dir, "job.json")}
+	scan := []string{"--batch-rows", "4"}
+	reconcile := []string{"--on-missing-in-dest", "auto_add"}
+	place := func(prefix, name, dir string) []string {
+		return []string{
+			"--" + prefix + "catalog", "sqlite", "--" + prefix + "catalog-name", name, "--" + prefix + "db-path", filepath.Join(dir, name+".db"),
+			"--" + prefix + "namespace", "lab", "--" + prefix + "table", "rows",
+		}
+	}
+	stage := func(bin, name string, args ...[]string) program {
+		return program{args: slices.Concat(append([][]string{{filepath.Join(bin, name)}}, args...)...), dir: dir, env: env}
+	}
+	if f == inOne {
+		return []program{stage(bin, "ice-migrate", place("src-", "src", r.source), place("dst-", "dst", dir), scan, reconcile, checkpoint)}
+	}
+	return []program{
+		stage(r.bin, "ice-scan", place("", "src", r.source), scan, checkpoint),
+		stage(r.bin, "ice-reconcile", place("", "dst", dir), reconcile),
+		stage(bin, "ice-write", checkpoint),
+	}
+}
+
+// folder makes the folder of a trial, with an empty destination.
+func (r *rack) folder(w *witness, version int) (string, error) {
+	dir := filepath.Join(r.work, fmt.Sprintf("%05d", r.trials.Add(1)))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	_, err := w.ask("fresh", dir, version)
+	return dir, err
+}
+
+// each does the work of all trials, two at a time, each with a witness of its own, and reports those
+// that went wrong.
+func each[T fmt.Stringer](t *testing.T, r *rack, trials []T, do func(*witness, T) error) {
+	t.Helper()
+	var wait sync.WaitGroup
+	next := make(chan T)
+	for range workers {
+		w := r.witness(t)
+		wait.Go(func() {
+			for trial := range next {
+				if err := do(w, trial); err != nil {
+					t.Errorf("%s: %v", trial, err)
+				}
+			}
+		})
+	}
+	for _, trial := range trials {
+		next <- trial
+	}
+	close(next)
+	wait.Wait()
+}
+
+// unhurt is the place of no program.
+const unhurt = -1
+
+// hurt runs programs joined by pipes, the one at a place with a fault, and waits for all.
+func (r *rack) hurt(programs []program, at int, fault torture.Fault) (_ []run, _ torture.Result, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), moveTimeout)
+	defer cancel()
+	ins, outs := make([]*os.File, len(programs)), make([]*os.File, len(programs))
+	open := map[*os.File]bool{}
+	defer func() {
+		for f := range open {
+			f.Close()
+		}
+	}()
+	for i := range programs[1:] {
+		in, out, err := os.Pipe()
+		if err != nil {
+			return nil, torture.Result{}, err
+		}
+		outs[i], ins[i+1] = out, in
+		open[in], open[out] = true, true
+	}
+	shut := func(i int) {
+		for _, f := range []*os.File{ins[i], outs[i]} {
+			if f != nil {
+				f.Close()
+				delete(open, f)
+			}
+		}
+	}
+	runs := make([]run, len(programs))
+	cmds := make([]*exec.Cmd, len(programs))
+	stderr := make([]bytes.Buffer, len(programs))
+	for i, p := range programs {
+		runs[i].program = p
+		if i == at {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, p.args[0], p.args[1:]...)
+		cmd.Dir, cmd.Env, cmd.Stderr = p.dir, environment(p), &stderr[i]
+		if ins[i] != nil {
+			cmd.Stdin = ins[i]
+		}
+		if outs[i] != nil {
+			cmd.Stdout = outs[i]
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, torture.Result{}, errors.Join(err, r.reap(cmds, cancel))
+		}
+		cmds[i] = cmd
+		shut(i)
+	}
+	var result torture.Result
+	if at != unhurt {
+		// Our copies of this program's ends are closed when it is over: the others see it end then.
+		if result, err = r.trace(programs[at], fault, ins[at], outs[at], &stderr[at]); err != nil {
+			cancel()
+		}
+		shut(at)
+	}
+	err = errors.Join(err, r.reap(cmds, func() {}))
+	for i := range runs {
+		runs[i].stderr = stderr[i].String()
+		if i == at {
+			runs[i].code = result.Code
+			continue
+		}
+		runs[i].code = cmds[i].ProcessState.ExitCode()
+		if status, ok := cmds[i].ProcessState.Sys().(syscall.WaitStatus); ok {
+			runs[i].piped = status.Signaled() && status.Signal() == syscall.SIGPIPE
+		}
+	}
+	if result.TimedOut {
+		err = errors.Join(err, errors.New("the program did not end"))
+	}
+	return runs, result, err
+}
+
+// reap waits for programs; an exit code is no error of it.
+func (r *rack) reap(cmds []*exec.Cmd, before func()) error {
+	before()
+	var failed error
+	for _, cmd := range cmds {
+		if cmd == nil {
+			continue
+		}
+		var exit *exec.ExitError
+		if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// trace runs one program with a fault; what it says goes to stderr.
+func (r *rack) trace(p program, fault torture.Fault, in, out *os.File, stderr *bytes.Buffer) (torture.Result, error) {
+	said, err := os.CreateTemp("", "said-")
+	if err != nil {
+		return torture.Result{}, err
+	}
+	defer os.Remove(said.Name())
+	defer said.Close()
+	result, err := torture.Run(torture.Program{
+		Args: p.args, Env: environment(p), Dir: p.dir, Stdin: in, Stdout: out, Stderr: said, Timeout: moveTimeout,
+	}, fault)
+	if err != nil {
+		return result, err
+	}
+	text, err := os.ReadFile(said.Name())
+	stderr.Write(text)
+	return result, err
+}
+
+// finish runs the other form to the end, and lets the witness look. A job that was complete already
+// must be refused.
+func (r *rack) finish(w *witness, f form, dir string, noted string) error {
+	runs, _, err := r.hurt(r.programs(f, r.bin, dir), unhurt, torture.Fault{})
+	if err != nil {
+		return err
+	}
+	if noted == "complete" {
+		if !slices.ContainsFunc(runs, func(r run) bool { return r.code == 1 && strings.Contains(r.stderr, "complete") }) {
+			return fmt.Errorf("the complete job was not refused:\n%s", told(runs))
+		}
+	} else if slices.ContainsFunc(runs, func(r run) bool { return r.code != 0 }) {
+		return fmt.Errorf("the resume failed:\n%s", told(runs))
+	}
+	what := "check"
+	if noted == "complete" { // the refused run has swept nothing
+		what = "check unswept"
+	}
+	if _, err = w.ask(what, dir, 0); err != nil {
+		return fmt.Errorf("after the resume: %w\n%s", err, told(runs))
+	}
+	return nil
+}
+
+// keep leaves every n-th trial's folder for Spark and removes the others. The folder of a trial that
+// went wrong stays, to be looked at.
+func (r *rack) keep(dir string, n int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at, err := strconv.Atoi(filepath.Base(dir)); err == nil && at%n == 1 {
+		r.kept = append(r.kept, dir)
+		return nil
+	}
+	return os.RemoveAll(dir)
+}
+
+// filesState lists the files below a folder with their contents' digests.
+func filesState(dir string) (string, error) {
+	files, err := filesUnder(dir)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, name := range files {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "%s %x\n", name, sha256.Sum256(content))
+	}
+	return b.String(), nil
+}

@@ -149,7 +149,9 @@ func (p *verifyProgram) tables(w *World, o *migrate.VerifyOptions) (src, dst cat
 	if asked.Filter != nil {
 		o.Filter = asked.Filter
 	}
-	if p.asked() {
+	planned := p.reconcileFlags
+	planned.OnCastError = "" // a policy is for the recorded plan too
+	if planned.asked() {
 		o.Plan = asked.Plan
 	}
 	if p.Src != "" || p.Source.Given() || p.Dst != "" || p.Destination.Given() {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/apache/iceberg-go"
+
+	"icepipe/pkg/rows"
 )
 
 // JobFiles are the data files that a job's snapshots added to a branch, as the last of them has them.
@@ -14,17 +16,25 @@ type JobFiles struct {
 	Paths    map[string]bool
 }
 
-// JobFiles finds the files of a job by its marks. A file that is not in the job's last snapshot any more was
-// replaced by another writer: that is an error, since its rows are no longer told apart from others.
-func (t *Table) JobFiles(ctx context.Context, branch, job string) (JobFiles, error) {
+// JobFiles finds the files of a job by its marks. known is how many batches the job is known to have
+// committed, -1 where nobody knows. Where snapshots expired, so that marks of the job may have gone with them,
+// and where a file is not in the job's last snapshot any more, since another writer replaced it, the job's
+// rows are not told apart from others: that is an error.
+func (t *Table) JobFiles(ctx context.Context, branch, job string, known int64) (JobFiles, error) {
 	out := JobFiles{Snapshot: -1, Paths: map[string]bool{}}
 	history, err := t.History(branch)
 	if err != nil {
 		return out, err
 	}
 	marks, err := history.MarksOf(job)
-	if err != nil || len(marks) == 0 {
+	if err != nil {
 		return out, err
+	}
+	if !history.Whole && !complete(marks, known) {
+		return out, fmt.Errorf("snapshots of table %q have expired, and with them those of batches of the job, so that its files are not told apart any more: compare the whole tables (--scope table)", t.Name())
+	}
+	if len(marks) == 0 {
+		return out, nil
 	}
 	last := t.Metadata().SnapshotByID(marks[len(marks)-1].Snapshot)
 	out.Snapshot = last.SnapshotID
@@ -64,4 +74,21 @@ func (t *Table) JobFiles(ctx context.Context, branch, job string) (JobFiles, err
 		}
 	}
 	return out, nil
+}
+
+// complete reports whether marks are those of all batches of a job: from its first row on without a gap, and
+// as many as are known.
+func complete(marks []Mark, known int64) bool {
+	if int64(len(marks)) < known || len(marks) == 0 {
+		return known == 0
+	}
+	if marks[0].From.Compare(rows.Cursor{}) != 0 {
+		return false
+	}
+	for i, m := range marks[1:] {
+		if m.From.Compare(marks[i].To) != 0 {
+			return false
+		}
+	}
+	return true
 }

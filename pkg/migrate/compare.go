@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -27,6 +28,7 @@ type comparison struct {
 	dest      *lake.Scan
 	sourceAt  *int64
 	destAt    *int64
+	rejected  atomic.Int64 // rows of the source that the plan leaves out, in the reading that was last begun
 }
 
 // compareRows is how many rows of a batch there are to the scans, which commit nothing.
@@ -96,7 +98,11 @@ func (o VerifyOptions) destination(ctx context.Context, dst *Table) (lake.Pin, m
 		return o.destPin(), nil, nil
 	}
 	branch := WriteOptions{Branch: o.DestBranch}.branch()
-	files, err := dst.lake.JobFiles(ctx, branch, o.Job)
+	known := int64(-1)
+	if o.by != nil {
+		known = o.by.Batches
+	}
+	files, err := dst.lake.JobFiles(ctx, branch, o.Job, known)
 	if err != nil {
 		return lake.Pin{}, nil, err
 	}
@@ -143,12 +149,24 @@ func (c *comparison) keys(asked []string) ([]int, error) {
 	return out, nil
 }
 
-// sourceSide reads the source's rows through the plan.
+// sourceSide reads the source's rows through the plan, without those that it rejects.
 func (c *comparison) sourceSide(ctx context.Context) iter.Seq2[arrow.RecordBatch, error] {
+	c.rejected.Store(0)
 	return batches(ctx, c.source, func(_ rows.Cursor, batch arrow.RecordBatch) (arrow.RecordBatch, error) {
 		defer batch.Release()
-		return c.projector.Project(batch)
+		out, outcome, err := c.projector.ProjectRows(batch)
+		c.rejected.Add(int64(len(outcome.Rejects)))
+		return out, err
 	})
+}
+
+// rejects says how many rows of the source the plan left out, if any.
+func (c *comparison) rejects() []string {
+	n := c.rejected.Load()
+	if n == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s of the source left out: the plan rejects them", plural(n, "row", "rows"))}
 }
 
 // destSide reads the destination's rows.

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,10 +82,17 @@ type VerifyOptions struct {
 	// Differing is called for each differing row of a diff, those beyond Limit too; may be nil.
 	Differing func(DifferingRow) error
 	Observe   func(rows int64) // called now and then with the rows read of both sides; may be nil
+
+	by *ckpt.Checkpoint
 }
 
-// By takes from a checkpoint what its job read, by which plan, and whose rows they are.
+// By takes from a checkpoint what its job read, by which plan, and whose rows they are. Verify then refuses
+// another source than the job's, and with the job's rows another destination.
 func (o *VerifyOptions) By(c *ckpt.Checkpoint) error {
+	if c.State == ckpt.Undone && !o.WholeTable {
+		return fmt.Errorf("job %s was undone: there are no rows of it to compare with; compare with the whole table (--scope table)", c.Job)
+	}
+	o.by = c
 	pin, err := pinOf(c)
 	if err != nil {
 		return err
@@ -140,6 +148,9 @@ func (o VerifyOptions) destPin() lake.Pin {
 // rows that a job added to it. Against the whole table rows that were there before, and rows of others, count
 // as differences.
 func Verify(ctx context.Context, src, dst *Table, o VerifyOptions) (Verification, error) {
+	if err := o.belong(src, dst); err != nil {
+		return Verification{}, err
+	}
 	switch o.Method {
 	case "", MethodRowCount:
 		return verifyCount(ctx, src, dst, o)
@@ -159,8 +170,27 @@ func Verify(ctx context.Context, src, dst *Table, o VerifyOptions) (Verification
 	return Verification{}, fmt.Errorf("verification method %q is not known; there are row_count, partition_hash, sample, diff and auto", o.Method)
 }
 
-// verifyCount compares numbers of rows.
+// belong refuses tables that are not the checkpoint's.
+func (o VerifyOptions) belong(src, dst *Table) error {
+	if o.by == nil {
+		return nil
+	}
+	const another = "the job's %s is table %s (%s), and table %q is another one (%s)"
+	if then, now := o.by.Source, tableNow(src.lake, ""); !sameTable(then, now) {
+		return fmt.Errorf(another, "source", plan.FormatPath(then.Identifier), tableKey(then.UUID, then.Location), src.Name(), tableKey(now.UUID, now.Location))
+	}
+	if then, now := o.by.Destination, tableNow(dst.lake, ""); o.Job != "" && !sameTable(then, now) {
+		return fmt.Errorf(another+"; compare with the whole of it (--scope table)", "destination", plan.FormatPath(then.Identifier), tableKey(then.UUID, then.Location), dst.Name(), tableKey(now.UUID, now.Location))
+	}
+	return nil
+}
+
+// verifyCount compares numbers of rows: by metadata, and those of the source by reading them where the plan
+// leaves out rows that do not fit.
 func verifyCount(ctx context.Context, src, dst *Table, o VerifyOptions) (Verification, error) {
+	if o.policy() == plan.PolicyReject {
+		return verifyCountRead(ctx, src, dst, o)
+	}
 	want, err := src.lake.CountWhere(ctx, o.Source.lake(), o.Filter)
 	if err != nil {
 		return Verification{}, err
@@ -177,6 +207,45 @@ func verifyCount(ctx context.Context, src, dst *Table, o VerifyOptions) (Verific
 	v.Matches = want.Rows == got.Rows
 	v.SourceCount, v.DestCount = &want.Rows, &got.Rows
 	v.Details = []string{counted("source", src, want), counted("destination", dst, got)}
+	return v, nil
+}
+
+// policy is what becomes of values that do not fit.
+func (o VerifyOptions) policy() string {
+	if o.Plan != nil {
+		return cmp.Or(o.Reconcile.OnCastError, o.Plan.Settings.OnCastError)
+	}
+	return o.Reconcile.OnCastError
+}
+
+// verifyCountRead is verifyCount by reading the source through the plan.
+func verifyCountRead(ctx context.Context, src, dst *Table, o VerifyOptions) (Verification, error) {
+	c, err := newComparison(ctx, src, dst, o)
+	if err != nil {
+		return Verification{}, err
+	}
+	var want int64
+	counter := observed(o.Observe)
+	for batch, err := range c.sourceSide(ctx) {
+		if err != nil {
+			return Verification{}, err
+		}
+		want += batch.NumRows()
+		counter(batch.NumRows())
+		batch.Release()
+	}
+	pin, only, err := o.destination(ctx, dst)
+	if err != nil {
+		return Verification{}, err
+	}
+	got, err := dst.lake.Count(ctx, pin, only)
+	if err != nil {
+		return Verification{}, err
+	}
+	v := o.verification(MethodRowCount, c.sourceAt, got.Snapshot)
+	v.Matches = want == got.Rows
+	v.SourceCount, v.DestCount = &want, &got.Rows
+	v.Details = append(c.rejects(), fmt.Sprintf("source %s at snapshot %s: %s that fit", src.Name(), orNone(v.SourceSnapshot), plural(want, "row", "rows")), counted("destination", dst, got))
 	return v, nil
 }
 

@@ -152,6 +152,7 @@ func verifyDiff(ctx context.Context, src, dst *Table, o VerifyOptions) (Verifica
 		return Verification{}, err
 	}
 	v := o.verification(MethodDiff, c.sourceAt, c.destAt)
+	v.Details = append(v.Details, c.rejects()...)
 	v.SourceCount, v.DestCount, v.Differences = &totals.SourceRows, &totals.DestRows, found
 	found.Missing, found.Extra, found.Changed = totals.Missing, totals.Extra, totals.Changed
 	v.Matches = totals.Agree() && len(wrong) == 0

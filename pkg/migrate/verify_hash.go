@@ -59,6 +59,7 @@ func verifyHash(ctx context.Context, src, dst *Table, o VerifyOptions) (Verifica
 		return Verification{}, err
 	}
 	v := o.verification(MethodPartitionHash, c.sourceAt, c.destAt)
+	v.Details = append(v.Details, c.rejects()...)
 	v.SourceCount, v.DestCount = new(int64), new(int64)
 	for _, key := range slices.Sorted(maps.Keys(union(source, dest))) {
 		a, b := orEmpty(source[key]), orEmpty(dest[key])

@@ -40,6 +40,7 @@ func verifySample(ctx context.Context, src, dst *Table, o VerifyOptions) (Verifi
 		return Verification{}, err
 	}
 	v := o.verification(MethodSample, c.sourceAt, c.destAt)
+	v.Details = append(v.Details, c.rejects()...)
 	v.SourceCount, v.DestCount = &source.seen, &dest.seen
 	missing, extra := source.against(&dest, int(size))
 	n := int64(max(len(source.rows), len(dest.rows)))

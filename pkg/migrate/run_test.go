@@ -340,7 +340,12 @@ func TestBranch(t *testing.T) {
 		now := j.to.load(t, "dst")
 		equal(t, "main", now.CurrentSnapshot().SnapshotID, main)
 		equal(t, "dev", fmt.Sprint(now.SnapshotByName("dev").SnapshotID), *r.Destination.SnapshotID)
-		v, err := j.migrator(t).Verify(t.Context(), "row_count")
+		m := j.migrator(t)
+		v, err := m.Verify(t.Context(), "row_count")
+		must(t, err)
+		equal(t, "rows of the job in dev", *v.DestCount, 9)
+		m.Compare.WholeTable = true
+		v, err = m.Verify(t.Context(), "row_count")
 		must(t, err)
 		equal(t, "rows in dev", *v.DestCount, 5+9*(i+1))
 	}

@@ -139,7 +139,7 @@ func (l *lab) stamp(scripts string) ([]byte, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if !slices.Contains([]string{".py", ".txt", ".sh"}, filepath.Ext(name)) || strings.Contains(name, "/read_") || strings.Contains(name, "/filter_") {
+		if !slices.Contains([]string{".py", ".txt", ".sh"}, filepath.Ext(name)) || strings.Contains(name, "/read_") || strings.Contains(name, "/filter_") || strings.Contains(name, "/verify_") {
 			continue
 		}
 		content, err := os.ReadFile(name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -12,15 +13,20 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// FuzzParse holds hostile plan documents to be an error or a sound plan: one whose document is
+// FuzzPlanDocument holds hostile plan documents to be an error or a sound plan: one whose document is
 // stable, that can be explained, resolved against its own target, and carried out.
-func FuzzParse(f *testing.F) {
+func FuzzPlanDocument(f *testing.F) {
 	for _, pair := range [][2]string{
 		{"a int", "a long"},
 		{"order_id int, total double, region string", "order_id long, total double, channel string"},
 		{`s struct<a int, n list<struct<k date>>>, m map<string, uuid>, "a.b" fixed[3]`, `m map<string, uuid>, s struct<b int, a long, n list<struct<k timestamp>>>, "a.b" fixed[3]`},
+		{`a string, t timestamp, m map<int, list<double>>, gone int`, `a decimal(9,2), t timestamptz, m map<string, list<long>>`},
 	} {
-		p, err := Build(schema(f, 1, pair[0]), schema(f, 1, pair[1]), 3, Options{MissingInSource: PolicyNull, MissingInDest: PolicyAutoAdd})
+		o := Options{MissingInSource: PolicyNull, MissingInDest: PolicyAutoAdd, AssumeTimezone: "+02:00", OnCastError: PolicyReject}
+		if strings.Contains(pair[0], "gone") {
+			o.Drop = []string{"gone"}
+		}
+		p, err := Build(schema(f, 1, pair[0]), schema(f, 1, pair[1]), 3, o)
 		if err != nil {
 			f.Fatal(err)
 		}

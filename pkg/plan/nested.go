@@ -121,7 +121,7 @@ func (s *listStep) do(r *run, in arrow.ArrayData, dead bitmap) (arrow.ArrayData,
 	elements := array.NewSliceData(kid, lo, hi)
 	if s.element != nil {
 		var inside bitmap
-		ends := arrow.Int32Traits.CastFromBytes(offsets.Bytes())
+		ends := arrow.Int32Traits.CastFromBytes(offsets.Bytes())[:in.Len()+1] // shared ones go on behind a slice
 		if s.checks() {
 			inside = spread(alsoNull(dead, valid, in.Len()), ends, int(hi-lo))
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -262,39 +261,56 @@ func TestProjectZeroCopy(t *testing.T) {
 	}
 }
 
-// Plans and projections are linear in the columns.
+// Plans and projections are linear in the columns: of seven times the columns they make no more than eight
+// times the allocations. Columns are renamed, promoted, cast, nested, reordered, added, filled and dropped.
 func TestWide(t *testing.T) {
-	times := map[int]time.Duration{}
-	for _, n := range []int{300, 2000} {
-		var src, dst []string
+	wide := func(n int) (from, to *iceberg.Schema, o Options) {
+		var src, dst, gone []string
 		for i := range n {
-			src = append(src, fmt.Sprintf("c%d %s", i, []string{"int", "string", "struct<x int, y int>"}[i%3]))
-			dst = append(dst, fmt.Sprintf("c%d %s", n-1-i, []string{"long", "string", "struct<y int, x int>"}[(n-1-i)%3]))
+			src = append(src, fmt.Sprintf("c%d %s", i, []string{"int", "string", "struct<x int, y int>", "long", "decimal(9,2)"}[i%5]))
+			dst = append(dst, fmt.Sprintf("c%d %s", n-1-i, []string{"long", "string", "struct<y int, x string>", "int", "decimal(9,3)"}[(n-1-i)%5]))
+			if i%10 == 1 {
+				src[i] = fmt.Sprintf("old%d string", i)
+				o.Mapping = append(o.Mapping, Rename{fmt.Sprintf("old%d", i), fmt.Sprintf("c%d", i)})
+			}
+			if i%10 == 2 {
+				gone = append(gone, fmt.Sprintf("gone%d int", i))
+				o.Drop = append(o.Drop, fmt.Sprintf("gone%d", i))
+			}
 		}
-		src, dst = append(src, "extra int"), append(dst, "missing int")
-		from, to := schema(t, 1, strings.Join(src, ", ")), schema(t, 1, strings.Join(dst, ", "))
-		start := time.Now()
-		p, err := Build(from, to, 2, Options{MissingInSource: PolicyNull, MissingInDest: PolicyAutoAdd})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(p.Columns) != n+2 {
+		src = append(src, gone...)
+		o.MissingInSource, o.MissingInDest = PolicyNull, PolicyAutoAdd
+		return schema(t, 1, strings.Join(append(src, "extra int"), ", ")), schema(t, 1, strings.Join(append(dst, "missing int"), ", ")), o
+	}
+	cost := func(n int, ignoreCase bool) [3]float64 {
+		from, to, o := wide(n)
+		o.IgnoreCase = ignoreCase
+		p := must(Build(from, to, 2, o))
+		if len(p.Columns) < n+2 {
 			t.Fatalf("%d columns", len(p.Columns))
 		}
 		checkDocument(t, p)
 		proj := must(p.Projector(arrowSchema(from.Fields()), memory.DefaultAllocator))
 		b := array.NewRecordBuilder(memory.DefaultAllocator, arrowSchema(from.Fields()))
+		defer b.Release()
 		for _, f := range b.Fields() {
 			f.AppendNull()
 		}
 		rec := b.NewRecordBatch()
-		out := must(proj.Project(rec))
-		if out.NumCols() != int64(n+2) {
-			t.Errorf("%d columns", out.NumCols())
+		defer rec.Release()
+		text := must(p.MarshalJSON())
+		return [3]float64{
+			testing.AllocsPerRun(1, func() { must(Build(from, to, 2, o)) }),
+			testing.AllocsPerRun(1, func() { must(Parse(text)) }),
+			testing.AllocsPerRun(1, func() { must(proj.Project(rec)).Release() }),
 		}
-		times[n] = time.Since(start)
 	}
-	if times[2000] > 40*times[300]+time.Second { // 6.7 times the columns
-		t.Errorf("300 columns take %s, 2000 take %s", times[300], times[2000])
+	for _, ignoreCase := range []bool{false, true} {
+		few, many := cost(300, ignoreCase), cost(2000, ignoreCase)
+		for i, what := range []string{"a plan", "its document", "a projection"} {
+			if many[i] > 8*few[i] {
+				t.Errorf("%s of 2000 columns makes %.0f allocations, of 300 columns %.0f", what, many[i], few[i])
+			}
+		}
 	}
 }

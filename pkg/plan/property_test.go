@@ -61,9 +61,9 @@ func scalar(a arrow.Array, i int) any {
 	case *array.Float16:
 		return float64(a.Value(i).Float32())
 	case *array.Float32:
-		return float64(a.Value(i))
+		return comparable64(float64(a.Value(i)))
 	case *array.Float64:
-		return a.Value(i)
+		return comparable64(a.Value(i))
 	case *array.FixedSizeBinary:
 		return string(a.Value(i))
 	case *array.Date32:
@@ -88,6 +88,14 @@ func scalar(a arrow.Array, i int) any {
 		return string(a.Value(i))
 	}
 	return fmt.Sprint(reflect.ValueOf(a).MethodByName("Value").Call([]reflect.Value{reflect.ValueOf(i)})[0])
+}
+
+// comparable64 makes NaN equal to itself.
+func comparable64(v float64) any {
+	if v != v {
+		return "NaN"
+	}
+	return v
 }
 
 // want is what a column must show for a source value, the slow and obvious way.

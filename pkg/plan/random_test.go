@@ -21,6 +21,8 @@ type maker struct {
 	rng  *rand.Rand
 	mem  memory.Allocator
 	last int
+
+	casts bool // destinations have other types than sources, where there is a cast
 }
 
 func (m *maker) n(n int) int           { return m.rng.IntN(n) }
@@ -249,6 +251,10 @@ func (m *maker) leaf(b array.Builder, rubbish bool) {
 		return i * by
 	}
 	text := []string{"", "x", "längerer Text, der in keine view passt", "\x00"}[m.n(4)]
+	if m.casts {
+		texts := textBounds()
+		text = texts[m.n(len(texts))]
+	}
 	switch b := b.(type) {
 	case *array.BooleanBuilder:
 		b.Append(i&1 == 0)
@@ -361,6 +367,14 @@ func (m *maker) mutateType(t iceberg.Type, sp, dp []string, inKey bool, o *Optio
 			ValueType: m.mutateType(t.ValueType, join(sp, "value"), join(dp, "value"), inKey, o),
 		}
 	}
+	if m.casts && m.chance(0.7) {
+		for range 20 {
+			to := castTargets[m.n(len(castTargets))]
+			if r := ruleOf(t, to, 3, true); r.answer != AnswerRefuse && (!inKey || !r.joins) && r.answer != AnswerPromote {
+				return to
+			}
+		}
+	}
 	for _, wider := range []iceberg.Type{iceberg.Int64Type{}, iceberg.Float64Type{}, iceberg.DecimalTypeOf(38, 2), iceberg.DecimalTypeOf(38, 5),
 		iceberg.TimestampType{}, iceberg.TimestampNsType{}, iceberg.StringType{}} {
 		if promotes(t, wider, 3) && m.chance(0.5) {
@@ -369,6 +383,12 @@ func (m *maker) mutateType(t iceberg.Type, sp, dp []string, inKey bool, o *Optio
 	}
 	return t
 }
+
+// castTargets are types that casts of random plans go to.
+var castTargets = []iceberg.Type{iceberg.BooleanType{}, iceberg.Int32Type{}, iceberg.Int64Type{}, iceberg.Float32Type{}, iceberg.Float64Type{},
+	iceberg.DecimalTypeOf(9, 2), iceberg.DecimalTypeOf(38, 10), iceberg.DecimalTypeOf(4, 0), iceberg.DateType{}, iceberg.TimeType{}, iceberg.TimestampType{},
+	iceberg.TimestampTzType{}, iceberg.TimestampNsType{}, iceberg.TimestampTzNsType{}, iceberg.StringType{}, iceberg.UUIDType{}, iceberg.FixedTypeOf(3),
+	iceberg.FixedTypeOf(16), iceberg.BinaryType{}}
 
 // withIDs gives every field an ID of its own.
 func withIDs(fields []iceberg.NestedField, next *int) []iceberg.NestedField {

@@ -60,7 +60,9 @@ func (s *slots) fail(i int, value func() string, rule string) error {
 		s.valid, s.own = fresh, true
 	}
 	bitutil.ClearBit(s.valid.Bytes(), i)
-	s.nulls++
+	if s.nulls >= 0 { // else nobody has counted them
+		s.nulls++
+	}
 	return nil
 }
 

@@ -43,7 +43,7 @@ func (t *Table) CountWhere(ctx context.Context, pin Pin, where *filter.Expr) (Co
 			continue
 		}
 		count.Files++
-		if s.filter.Certain(fileStats(f.File)) {
+		if s.filter.Certain(s.fileStats(f.File)) {
 			live, err := r.countFile(ctx, f, positions, keys)
 			if err != nil {
 				return count, fmt.Errorf("count table %q: %w", t.Name(), err)

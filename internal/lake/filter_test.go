@@ -132,7 +132,7 @@ func TestFilterSkipsManifests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := s.Skipped(), (Skipped{Manifests: 2, Files: 7}); got != want {
+	if got, want := s.Skipped(), (Skipped{Manifests: 3, Files: 7}); got != want {
 		t.Errorf("%+v is skipped, want %+v", got, want)
 	}
 	where(t, tbl, "id >= 7", []string{`{"id":7,"p":"b"}`, `{"id":8,"p":"a"}`, `{"id":9,"p":"b"}`})

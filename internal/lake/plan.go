@@ -184,7 +184,7 @@ func (s *Scan) planFiles(ctx context.Context) error {
 		}
 		t.Length, t.Residual = t.File.FileSizeBytes(), nil
 		f := plannedFile{FileScanTask: t}
-		f.skip = s.filter != nil && !s.options.WholePlan && !s.filter.Possible(fileStats(t.File))
+		f.skip = s.filter != nil && !s.options.WholePlan && !s.filter.Possible(s.fileStats(t.File))
 		s.files = append(s.files, f)
 	}
 	slices.SortStableFunc(s.files, func(a, b plannedFile) int {

@@ -93,8 +93,7 @@ func (c *skipCounter) Close() error { return nil }
 // Nothing is left out where equality deletes may be: a delete file may hold more columns than its keys,
 // whose bounds say nothing about the rows that it deletes. Columns are asked about whose type never
 // changed, since the library cannot read bounds that were written before a promotion (case 43), under
-// the name that the library finds them by, and that are not partitioned by truncate, which wraps around
-// at the ends of the type.
+// the name that the library finds them by.
 func (s *Scan) pruning(manifests []iceberg.ManifestFile, scan *table.Scan) (iceberg.BooleanExpression, error) {
 	if s.equalityDeletes(manifests) {
 		return iceberg.AlwaysTrue{}, nil
@@ -104,33 +103,35 @@ func (s *Scan) pruning(manifests []iceberg.ManifestFile, scan *table.Scan) (iceb
 		return nil, err
 	}
 	meta := s.table.Metadata()
-	usable := func(id int) (string, bool) {
+	partitions := func(id int) (string, []iceberg.Transform) {
 		now, ok := s.whole.FindFieldByID(id)
 		name, found := planned.FindColumnName(id)
 		if !ok || !found {
-			return "", false
+			return "", nil
 		}
 		if f, ok := planned.FindFieldByName(name); !ok || f.ID != id || !f.Type.Equals(now.Type) {
-			return "", false
+			return "", nil
 		}
 		for _, old := range meta.Schemas() {
 			if f, ok := old.FindFieldByID(id); ok && !f.Type.Equals(now.Type) {
-				return "", false
+				return "", nil
 			}
 		}
+		var out []iceberg.Transform
 		for _, spec := range meta.PartitionSpecs() {
 			for _, p := range spec.FieldsBySourceID(id) {
 				switch p.Transform.(type) {
-				case iceberg.IdentityTransform, iceberg.BucketTransform, iceberg.VoidTransform,
+				case iceberg.IdentityTransform, iceberg.BucketTransform,
 					iceberg.YearTransform, iceberg.MonthTransform, iceberg.DayTransform, iceberg.HourTransform:
-				default:
-					return "", false
+					if !slices.ContainsFunc(out, p.Transform.Equals) {
+						out = append(out, p.Transform)
+					}
 				}
 			}
 		}
-		return name, true
+		return name, out
 	}
-	return s.filter.Pruning(usable), nil
+	return s.filter.Pruning(partitions), nil
 }
 
 // equalityDeletes reports whether the snapshot may have equality deletes.

@@ -1,6 +1,7 @@
 package lake
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -12,7 +13,7 @@ import (
 )
 
 // fileStats are what the manifest says of a data file's columns.
-func fileStats(f iceberg.DataFile) func(id int) filter.Stats {
+func (s *Scan) fileStats(f iceberg.DataFile) func(id int) filter.Stats {
 	count := func(of map[int]int64, id int) int64 {
 		if n, ok := of[id]; ok {
 			return n
@@ -20,18 +21,40 @@ func fileStats(f iceberg.DataFile) func(id int) filter.Stats {
 		return -1
 	}
 	return func(id int) filter.Stats {
-		return filter.Stats{
+		out := filter.Stats{
 			Lower: f.LowerBoundValues()[id], Upper: f.UpperBoundValues()[id],
 			Rows: count(f.ValueCounts(), id), Nulls: count(f.NullValueCounts(), id), NaNs: count(f.NaNValueCounts(), id),
 		}
+		if field, ok := s.whole.FindFieldByID(id); ok && (milliseconds(field.Type, out.Lower) || milliseconds(field.Type, out.Upper)) {
+			out.Lower, out.Upper = nil, nil
+		}
+		return out
 	}
+}
+
+// milliseconds reports whether a bound of microseconds may be one of milliseconds: Iceberg's Java library
+// takes the bounds of files that others wrote with times in milliseconds as they are. Of those all that lie
+// in the years 1 to 9999 look like 1968 to 1978, and those of a time of day like its first 87 seconds.
+func milliseconds(t iceberg.Type, bound []byte) bool {
+	const year1, year9999, day = -62135596800_000, 253402300800_000, 86400_000
+	if len(bound) != 8 {
+		return false
+	}
+	v := int64(binary.LittleEndian.Uint64(bound))
+	switch t.(type) {
+	case iceberg.TimestampType, iceberg.TimestampTzType:
+		return v >= year1 && v <= year9999
+	case iceberg.TimeType:
+		return v <= day
+	}
+	return false
 }
 
 // groupStats are what the footer says of a row group's columns. A float's NaNs are known from the
 // manifest alone, and then if there are none in the whole file.
 func (s *Scan) groupStats(src *source, columns columnMap, f iceberg.DataFile, group int) func(id int) filter.Stats {
 	leaves := columns.leafByID()
-	whole := fileStats(f)
+	whole := s.fileStats(f)
 	n := src.reader.MetaData().RowGroup(group).NumRows()
 	return func(id int) filter.Stats {
 		out := filter.Stats{Rows: n, Nulls: -1, NaNs: -1}

@@ -8,35 +8,35 @@ import (
 )
 
 // Pruning is a weaker form of the condition for iceberg-go's planning: whatever row is selected, it is
-// true for. It asks about the columns alone for which usable gives the name under which the library
-// finds them, and leaves out what the library, or those who wrote the bounds that it goes by, do wrong:
+// true for. It asks about partition values alone, by terms that are transforms: for these the library
+// leaves out partitions and manifests, and does not look at the bounds of files, which Possible takes
+// with more care. partitions gives the name under which the library finds a column and the transforms
+// that the table is partitioned by it; no transforms where it is not to be asked about.
+//
+// Left out is what the library, or those who wrote the values that it goes by, do wrong:
 //
 //   - texts and bytes: the partition value ” has no lower bound in manifest lists of several writers,
 //     and the library then takes the manifest for one without values (case 61);
-//   - floats: bounds leave NaN out, which is greater than all of them;
+//   - floats: bounds leave NaN out, which is greater than all of them (case 65);
 //   - UUIDs: Java orders them by signed halves;
+//   - truncate, which wraps around at the least values of a type;
 //   - times before 1970 with an upper end: old writers put them one year, month, day or hour too late;
 //   - times beyond the year 9999, whose hours do not fit the 32 bits of a partition value;
 //   - != and NOT IN, by which nothing is pruned anyway.
-//
-// What it misses, Possible finds file by file.
-func (b *Bound) Pruning(usable func(id int) (name string, ok bool)) iceberg.BooleanExpression {
-	return pruning(b.root, usable)
+func (b *Bound) Pruning(partitions func(id int) (name string, transforms []iceberg.Transform)) iceberg.BooleanExpression {
+	return pruning(b.root, partitions)
 }
 
-// year9999 is its end in microseconds since 1970; nanoseconds do not go that far.
-var year9999 = big.NewInt(253402300800 * 1_000_000)
-
-func pruning(c condition, usable func(int) (string, bool)) iceberg.BooleanExpression {
+func pruning(c condition, partitions func(int) (string, []iceberg.Transform)) iceberg.BooleanExpression {
 	switch c := c.(type) {
 	case all:
 		return iceberg.AlwaysTrue{}
 	case none:
 		return iceberg.AlwaysFalse{}
 	case group:
-		out := pruning(c.kids[0], usable)
+		out := pruning(c.kids[0], partitions)
 		for _, kid := range c.kids[1:] {
-			if next := pruning(kid, usable); c.or {
+			if next := pruning(kid, partitions); c.or {
 				out = iceberg.NewOr(out, next)
 			} else {
 				out = iceberg.NewAnd(out, next)
@@ -44,52 +44,68 @@ func pruning(c condition, usable func(int) (string, bool)) iceberg.BooleanExpres
 		}
 		return out
 	}
-	return pruningLeaf(c.(*leaf), usable)
+	l := c.(*leaf)
+	var out iceberg.BooleanExpression = iceberg.AlwaysTrue{}
+	if _, ok := kindOfBound(l.field).(steps); !ok {
+		return out
+	}
+	name, transforms := partitions(l.field.id())
+	for _, t := range transforms {
+		p := partitioned{l, iceberg.NewUnboundTransform(t, iceberg.Reference(name)), t}
+		out = iceberg.NewAnd(out, p.pruning())
+	}
+	return out
 }
 
-func pruningLeaf(l *leaf, usable func(int) (string, bool)) iceberg.BooleanExpression {
+// partitioned is a leaf asked of the partition values that a transform makes of its field.
+type partitioned struct {
+	*leaf
+	term      iceberg.UnboundTerm
+	transform iceberg.Transform
+}
+
+func (p partitioned) pruning() iceberg.BooleanExpression {
+	_, same := p.transform.(iceberg.IdentityTransform)
+	_, hashed := p.transform.(iceberg.BucketTransform)
 	unknown := iceberg.AlwaysTrue{}
-	if _, ok := kindOfBound(l.field).(steps); !ok {
-		return unknown
-	}
-	name, ok := usable(l.field.id())
-	if !ok {
-		return unknown
-	}
-	ref := iceberg.Reference(name)
-	_, _, timestamp := timestampOf(l.field.typ)
-	_, date := l.field.typ.(iceberg.DateType)
-	early := func(v value) bool { return (timestamp || date) && v.whole.Sign() <= 0 }
-	for _, v := range append(l.set[:len(l.set):len(l.set)], l.value) {
-		if timestamp && v.whole != nil && new(big.Int).Abs(v.whole).Cmp(year9999) > 0 {
-			return unknown
+	switch {
+	case p.op == opIsNull:
+		return iceberg.IsNull(p.term)
+	case p.op == opGreaterEq && !hashed:
+		return p.ask(iceberg.OpGTEQ, p.value.whole)
+	case p.op == opLess && same:
+		return p.ask(iceberg.OpLT, p.value.whole)
+	case p.op == opLess && !hashed:
+		return p.ask(iceberg.OpLTEQ, new(big.Int).Sub(p.value.whole, one))
+	case p.op == opEqual:
+		return p.ask(iceberg.OpEQ, p.value.whole)
+	case p.op == opIn && len(p.set) <= 100:
+		var out iceberg.BooleanExpression = iceberg.AlwaysFalse{}
+		for _, v := range p.set {
+			out = iceberg.NewOr(out, p.ask(iceberg.OpEQ, v.whole))
 		}
-	}
-	switch l.op {
-	case opIsNull:
-		return iceberg.IsNull(ref)
-	case opGreaterEq:
-		return iceberg.LiteralPredicate(iceberg.OpGTEQ, ref, libraryLiteral(l.field.typ, l.value.whole))
-	case opLess, opEqual:
-		if early(l.value) {
-			return unknown
-		}
-		o := iceberg.OpLT
-		if l.op == opEqual {
-			o = iceberg.OpEQ
-		}
-		return iceberg.LiteralPredicate(o, ref, libraryLiteral(l.field.typ, l.value.whole))
-	case opIn:
-		literals := make([]iceberg.Literal, len(l.set))
-		for i, v := range l.set {
-			if early(v) {
-				return unknown
-			}
-			literals[i] = libraryLiteral(l.field.typ, v.whole)
-		}
-		return iceberg.SetPredicate(iceberg.OpIn, ref, literals)
+		return out
 	}
 	return unknown
+}
+
+// year9999 is its end in microseconds since 1970; nanoseconds do not go that far.
+var year9999 = big.NewInt(253402300800 * 1_000_000)
+
+// ask compares the partition value with that of v.
+func (p partitioned) ask(o iceberg.Operation, v *big.Int) iceberg.BooleanExpression {
+	switch p.transform.(type) {
+	case iceberg.YearTransform, iceberg.MonthTransform, iceberg.DayTransform, iceberg.HourTransform:
+		if v.CmpAbs(year9999) > 0 || v.Sign() < 0 && o != iceberg.OpGTEQ {
+			return iceberg.AlwaysTrue{}
+		}
+	}
+	literal := iceberg.Optional[iceberg.Literal]{Val: libraryLiteral(p.field.typ, v), Valid: true}
+	as := p.transform.Apply(literal)
+	if !as.Valid {
+		return iceberg.AlwaysTrue{}
+	}
+	return iceberg.LiteralPredicate(o, p.term, as.Val)
 }
 
 func libraryLiteral(t iceberg.Type, v *big.Int) iceberg.Literal {

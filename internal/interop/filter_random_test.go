@@ -1,0 +1,113 @@
+//go:build interop
+
+package interop
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"icepipe/internal/lake"
+)
+
+// A filterCase is a filter on a table, and the rows that DuckDB selects.
+type filterCase struct {
+	Table  string
+	Filter string
+	SQL    string
+	IDs    []int64
+}
+
+// TestFilterRandom draws tables and filters and holds what is selected, pruned and not, against DuckDB.
+// ICEPIPE_TORTURE=1 draws a hundred times as many; ICEPIPE_SEED repeats a run.
+func TestFilterRandom(t *testing.T) {
+	root := checkout(t)
+	python := filepath.Join(dependencies(t, root), "venv", "bin", "python")
+	seed, rounds := rand.Int64N(1<<31), 1
+	if text := os.Getenv("ICEPIPE_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseInt(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Getenv("ICEPIPE_TORTURE") != "" {
+		rounds = 100
+	}
+	const tables, filters = 20, 50 // of a round
+	asked, found := 0, int64(0)
+	var skipped lake.Skipped
+	for round := range rounds {
+		out := t.TempDir()
+		round := seed + int64(round)
+		cmd := exec.Command(python, "-W", "ignore", filepath.Join(root, "testdata", "interop", "filter_random.py"),
+			strconv.FormatInt(round, 10), strconv.Itoa(tables), strconv.Itoa(filters), out)
+		began := time.Now()
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("seed %d: %v\n%s", round, err, text)
+		}
+		made := time.Since(began)
+		file, err := os.Open(filepath.Join(out, "cases.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened := map[string]*lake.Table{}
+		in := json.NewDecoder(bufio.NewReader(file))
+		for in.More() {
+			var c filterCase
+			if err := in.Decode(&c); err != nil {
+				t.Fatal(err)
+			}
+			tbl := opened[c.Table]
+			if tbl == nil {
+				tbl = sourceTable(t, filepath.Join(out, "src.db"), "src", c.Table)
+				opened[c.Table] = tbl
+			}
+			for _, whole := range []bool{false, true} {
+				lines, skip, err := selected(t.Context(), tbl, c.Filter, []string{"id"}, whole)
+				if err != nil {
+					t.Fatalf("ICEPIPE_SEED=%d, table %s: %s: %v", round, c.Table, c.Filter, err)
+				}
+				if !sameIDs(lines, c.IDs) {
+					t.Errorf("ICEPIPE_SEED=%d, table %s, whole plan %t: %s\nDuckDB: %s\n got %.400v\nwant %.400v", round, c.Table, whole, c.Filter, c.SQL, lines, c.IDs)
+				}
+				skipped.Manifests += skip.Manifests
+				skipped.Files += skip.Files
+				skipped.RowGroups += skip.RowGroups
+			}
+			asked++
+			found += int64(len(c.IDs))
+		}
+		file.Close()
+		say("%5.1f s, %5.1f of them to make them: seed %d", time.Since(began).Seconds(), made.Seconds(), round)
+		if t.Failed() {
+			break
+		}
+	}
+	say("filters: %d of random tables select what DuckDB does, %d rows; %d manifests, %d files and %d row groups were not read; seed %d", asked, found, skipped.Manifests, skipped.Files, skipped.RowGroups, seed)
+	if asked != rounds*tables*filters && !t.Failed() || skipped.Manifests == 0 || skipped.Files == 0 || skipped.RowGroups == 0 {
+		t.Errorf("%d filters were asked of %d, or nothing was pruned", asked, rounds*tables*filters)
+	}
+}
+
+func sameIDs(lines []string, ids []int64) bool {
+	if len(lines) != len(ids) {
+		return false
+	}
+	got := map[string]bool{}
+	for _, line := range lines {
+		got[line] = true
+	}
+	for _, id := range ids {
+		if !got[fmt.Sprintf(`{"id":%d}`, id)] {
+			return false
+		}
+	}
+	return len(got) == len(ids)
+}

@@ -5,7 +5,6 @@ package interop
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 type failure struct {
 	scene
 	fault torture.Fault
+	last  bool // calls after it are tried until none is left
 }
 
 func (f failure) String() string {
@@ -58,16 +58,13 @@ func (r *rack) failures(t *testing.T, s scene) []failure {
 	calls := r.count(t, s, r.work)
 	var out []failure
 	for _, way := range ways {
-		step := r.step(way.call)
-		if !r.all && way.on {
-			step *= 3
-		}
 		n := calls[way.call]
 		if n == 0 {
 			continue
 		}
-		for k := 1 + s.version%min(step, n); k <= n+3; k += step {
-			out = append(out, failure{s, torture.Fault{Do: torture.Fail, Call: way.call, K: k, On: way.on, Errno: way.errno, Under: r.work}})
+		faults, last := r.faults(s, n, torture.Fault{Do: torture.Fail, Call: way.call, On: way.on, Errno: way.errno, Under: r.work})
+		for i, f := range faults {
+			out = append(out, failure{s, f, last && i == len(faults)-1})
 		}
 	}
 	return out
@@ -90,24 +87,33 @@ func testFail(t *testing.T, r *rack) {
 			t.Errorf("no program calls %s", way.call)
 		}
 	}
-	say("torture: %d failures, of %s", len(trials), strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
 	each(t, r, trials, r.fail)
+	r.tell("failures")
 }
 
-// fail makes a trial.
+// fail makes a trial, and those behind it where calls are left.
 func (r *rack) fail(w *witness, f failure) error {
-	dir, err := r.scene(w, f.scene)
-	if err != nil {
-		return err
+	for {
+		dir, err := r.scene(w, f.scene)
+		if err != nil {
+			return err
+		}
+		runs, result, err := r.hurt(r.programs(f.form, r.bin, dir), f.stage, f.fault)
+		if err == nil {
+			err = judgeFailure(runs, f.stage, result)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", dir, err, told(runs))
+		}
+		if err := r.mend(w, f.form, dir, runs); err != nil {
+			return err
+		}
+		r.note(result)
+		if !result.Fired || !f.last {
+			return nil
+		}
+		f.fault.K++
 	}
-	runs, result, err := r.hurt(r.programs(f.form, r.bin, dir), f.stage, f.fault)
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, told(runs))
-	}
-	if err := judgeFailure(runs, f.stage, result); err != nil {
-		return fmt.Errorf("%s: %w\n%s", dir, err, told(runs))
-	}
-	return r.mend(w, f.form, dir, runs)
 }
 
 // judgeFailure holds the exit codes and the message against what must be: a failure that the program

@@ -37,6 +37,7 @@ var (
 type kill struct {
 	scene
 	fault torture.Fault
+	last  bool   // calls after it are tried until none is left
 	point string // instead of the fault: POINT:N
 }
 
@@ -99,8 +100,8 @@ func testKill(t *testing.T, r *rack) {
 	for _, s := range r.scenes() {
 		trials = append(trials, r.kills(t, s)...)
 	}
-	say("torture: %d kills", len(trials))
 	each(t, r, trials, r.kill)
+	r.tell("kills")
 }
 
 // kills counts the calls that a program makes in a scene, and returns the kills to try.
@@ -123,14 +124,27 @@ func (r *rack) kills(t *testing.T, s scene) []kill {
 			if do == torture.Tear && !slices.Contains([]string{"write", "pwrite64"}, c) {
 				continue
 			}
-			// Threads take turns differently in each run: a few more than were counted are tried.
-			step := r.step(c)
-			for k := 1 + s.version%step; k <= calls[c]+3; k += step {
-				out = append(out, kill{scene: s, fault: torture.Fault{Do: do, Call: c, K: k}})
+			faults, last := r.faults(s, calls[c], torture.Fault{Do: do, Call: c})
+			for i, f := range faults {
+				out = append(out, kill{scene: s, fault: f, last: last && i == len(faults)-1})
 			}
 		}
 	}
 	return out
+}
+
+// faults are a fault at each of n calls, or at a sample of them. last tells whether the last one is
+// behind all calls that were counted: threads take turns differently in each run, so that there may be
+// more of them then.
+func (r *rack) faults(s scene, n int, f torture.Fault) (out []torture.Fault, last bool) {
+	step := r.step(f.Call)
+	if !r.all && f.On {
+		step *= 3
+	}
+	for f.K = 1 + s.version%min(step, n); f.K <= n || step == 1 && f.K == n+1; f.K += step {
+		out = append(out, f)
+	}
+	return out, step == 1
 }
 
 // count runs a program in a scene and returns how often it makes each call, on files below a folder.
@@ -173,20 +187,29 @@ func (r *rack) scene(w *witness, s scene) (string, error) {
 	return dir, os.WriteFile(filepath.Join(dir, "job.json.tmp-123"), []byte("{"), 0o600)
 }
 
-// kill makes a trial.
+// kill makes a trial, and those behind it where calls are left.
 func (r *rack) kill(w *witness, k kill) error {
-	dir, err := r.scene(w, k.scene)
-	if err != nil {
-		return err
+	for {
+		dir, err := r.scene(w, k.scene)
+		if err != nil {
+			return err
+		}
+		runs, result, err := r.hurt(r.programs(k.form, r.bin, dir), k.stage, k.fault)
+		if err == nil {
+			err = k.judge(runs, result)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", dir, err, told(runs))
+		}
+		if err := r.mend(w, k.form, dir, runs); err != nil {
+			return err
+		}
+		r.note(result)
+		if !result.Fired || !k.last {
+			return nil
+		}
+		k.fault.K++
 	}
-	runs, result, err := r.hurt(r.programs(k.form, r.bin, dir), k.stage, k.fault)
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, told(runs))
-	}
-	if err := k.judge(runs, result); err != nil {
-		return fmt.Errorf("%w\n%s", err, told(runs))
-	}
-	return r.mend(w, k.form, dir, runs)
 }
 
 // mend looks at what a hurt run left, and lets the other form finish it.

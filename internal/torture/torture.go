@@ -31,6 +31,7 @@ type Fault struct {
 	On    bool          // with Fail: all from the K-th on
 	Errno syscall.Errno // of Fail
 	Under string        // a folder: only calls on files below it are counted and meant; "" for all calls
+	Log   bool          // the calls that are counted are listed
 }
 
 // A Program is what is run.
@@ -51,7 +52,11 @@ type Result struct {
 	Signal   syscall.Signal
 	TimedOut bool
 	Calls    map[string]int // calls of each name that were counted
+	Log      []Step         // the calls that were counted, in order, where they are to be listed
 }
+
+// A Step is a call that was counted.
+type Step struct{ Call, Path string }
 
 // ErrUnsupported says that programs cannot be traced here.
 var ErrUnsupported = errors.New("system calls are counted on linux/amd64 alone")

@@ -121,9 +121,12 @@ func TestFailTheKth(t *testing.T) {
 }
 
 func TestCount(t *testing.T) {
-	r, _, _ := tortured(t, torture.Fault{Under: "file"})
+	r, _, _ := tortured(t, torture.Fault{Under: "file", Log: true})
 	if r.Fired || r.Code != 0 || r.Calls["write"] != writers*lines || r.Calls["openat"] != 1 {
 		t.Errorf("%+v", r)
+	}
+	if len(r.Log) != 1+writers*lines || r.Log[0].Call != "openat" || r.Log[1].Call != "write" || filepath.Base(r.Log[0].Path) != "out" {
+		t.Errorf("%+v", r.Log)
 	}
 }
 

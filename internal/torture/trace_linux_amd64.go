@@ -215,13 +215,16 @@ func (t *tracer) enter(id int, at *thread) error {
 		return nil
 	}
 	path := ""
-	if t.fault.Under != "" || c.name == t.fault.Call {
+	if t.fault.Under != "" || t.fault.Log || c.name == t.fault.Call {
 		path = t.path(id, c, &regs)
 		if t.fault.Under != "" && !strings.HasPrefix(path, t.fault.Under+"/") && path != t.fault.Under {
 			return nil
 		}
 	}
 	t.result.Calls[c.name]++
+	if t.fault.Log {
+		t.result.Log = append(t.result.Log, Step{c.name, path})
+	}
 	if c.name != t.fault.Call || t.fault.Do == Count {
 		return nil
 	}

@@ -1,5 +1,5 @@
-# What this repository can do; `make` alone lists it. Only Go is needed, but for interop, memory and
-# bench, which need Python 3.10, Java 17 and Maven too and install the rest into ICEPIPE_DEPS.
+# What this repository can do; `make` alone lists it. Only Go is needed, but for interop, torture, memory
+# and bench, which need Python 3.10, Java 17 and Maven too and install the rest into ICEPIPE_DEPS.
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEPS        := $(or $(ICEPIPE_DEPS),$(CURDIR)/.cache/interop)
@@ -7,7 +7,7 @@ FUZZTIME    ?= 30s
 ROWS        ?= 10000000
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check format tidy vet staticcheck race interop memory bench fuzz
+.PHONY: help build demo test check format tidy vet staticcheck race interop torture memory bench fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,7 @@ tidy:
 vet:
 	go vet ./...
 	go vet -tags interop ./internal/interop
+	go vet -tags crash ./internal/crash
 	go vet -tags memory ./internal/interop
 	go vet -tags noclouds ./internal/catalogs
 
@@ -47,7 +48,10 @@ race:
 	go test -race -tags assert ./...
 
 interop: ## move tables of PyIceberg and Spark, and let other engines read them; ONLY="NAME …" for some
-	go test -C internal/interop -tags interop -count=1 -timeout 30m
+	go test -C internal/interop -tags interop -count=1 -timeout 60m
+
+torture: ## kill and fail the programs at every system call, fill their disks; some hours, as root
+	ICEPIPE_TORTURE=1 go test -C internal/interop -tags interop -count=1 -timeout 12h -run '^TestTorture$$'
 
 memory: ## hold the programs' peak memory against its bounds, over a file of 1 GB
 	go test -C internal/interop -tags memory -count=1 -timeout 30m

@@ -97,6 +97,7 @@ func TestTorture(t *testing.T) {
 func newRack(t *testing.T) *rack {
 	t.Helper()
 	root := checkout(t)
+	(&lab{out: filepath.Join(root, ".cache", "torture")}).lock(t)
 	r := &rack{root: root, work: filepath.Join(root, ".cache", "torture", "tables"), all: os.Getenv("ICEPIPE_TORTURE") == "1"}
 	r.python = filepath.Join(dependencies(t, root), "venv", "bin", "python")
 	r.bin = build(t, root)

@@ -196,6 +196,7 @@ func TestCastPolicies(t *testing.T) {
 		{arrow.MapOf(arrow.PrimitiveTypes.Int64, arrow.BinaryTypes.String), `[[{"key": 5000000000, "value": "6"}]]`, "map<long, string>", "map<int, long>", null,
 			`row 0 of the record batch: column "c.key": 5000000000 is beyond the range of int`, "", 0},
 		{arrow.BinaryTypes.Binary, `["YWJj", "/w==", null, "eA=="]`, "binary", "string", null, `["abc",null,null,"x"]`, "", 1},
+		{arrow.ListOf(arrow.BinaryTypes.Binary), `[["YWJj", "/w=="], null, ["/w==", "eA=="]]`, "list<binary>", "list<string>", null, `[["abc",null],null,[null,"x"]]`, "", 2},
 		{arrow.BinaryTypes.Binary, `["YWJj", "/w==", null, "eA=="]`, "binary", "string", reject, `["abc",null,"x"]`, "1 0xff is not UTF-8", 0},
 		{arrow.BinaryTypes.LargeString, `["1", " 2 ", "x", null]`, "string", "boolean", null, `[true,null,null,null]`, "", 2},
 	} {

@@ -278,7 +278,8 @@ func (c caster) instant(m moment, clock *zoneClock) (int64, string) {
 	return clock.instant(m.seconds)
 }
 
-// binaryToText holds bytes to be UTF-8, and shares them.
+// binaryToText holds bytes to be UTF-8, and shares them where all are: readers of Arrow look at bytes that
+// nobody sees as well.
 type binaryToText struct {
 	to arrow.DataType
 	at site
@@ -293,19 +294,32 @@ func (s binaryToText) do(r *run, in arrow.ArrayData, dead bitmap) (arrow.ArrayDa
 	}
 	slots := r.slots(in, dead, s.at)
 	defer slots.leave()
+	all := true
 	for i := range in.Len() {
-		if text := raw[ends[i]:ends[i+1]]; slots.counts(i) && !utf8.Valid(text) {
-			if err := slots.fail(i, func() string { return hexText(text) }, "is not UTF-8"); err != nil {
-				return nil, err
-			}
+		text := raw[ends[i]:ends[i+1]]
+		if utf8.Valid(text) {
+			continue
 		}
-	}
-	if slots.own { // its bits begin with the first slot, so must the offsets
-		shared, lo, _, err := rebase[int32](r, in.Buffers()[1], in.Offset(), in.Len(), s.at.path)
-		if err != nil {
+		all = false
+		if !slots.counts(i) {
+			continue
+		}
+		if err := slots.fail(i, func() string { return hexText(text) }, "is not UTF-8"); err != nil {
 			return nil, err
 		}
-		return slots.end(s.to, shared, memory.SliceBuffer(in.Buffers()[2], int(lo), in.Buffers()[2].Len()-int(lo))), nil
 	}
-	return array.NewData(s.to, in.Len(), in.Buffers(), nil, in.NullN(), in.Offset()), nil
+	if all {
+		return array.NewData(s.to, in.Len(), in.Buffers(), nil, in.NullN(), in.Offset()), nil
+	}
+	fresh := r.buffer(len(ends) * 4)
+	out := arrow.Int32Traits.CastFromBytes(fresh.Bytes())
+	kept := make([]byte, 0, len(raw))
+	out[0] = 0
+	for i := range in.Len() {
+		if text := raw[ends[i]:ends[i+1]]; utf8.Valid(text) {
+			kept = append(kept, text...)
+		}
+		out[i+1] = int32(len(kept))
+	}
+	return slots.end(s.to, fresh, memory.NewBufferBytes(kept)), nil
 }

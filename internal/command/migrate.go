@@ -13,6 +13,8 @@ type migrateProgram struct {
 	Run_    runCommand     `cmd:"" name:"run" default:"withargs" help:"Migrate (the default)."`
 	Status  statusCommand  `cmd:"" help:"Say where a job stands, by its checkpoint, and what another run would do."`
 	Recover recoverCommand `cmd:"" help:"Make a lost checkpoint anew, from the marks in the destination and the flags that the job was begun with."`
+	Undo    undoCommand    `cmd:"" help:"Take a job's batches back: put the destination back to the snapshot that it was at before the job."`
+	Redo    redoCommand    `cmd:"" help:"Put back what undo took, while its snapshots are retained."`
 	Reset   resetCommand   `cmd:"" help:"Forget a job: remove its checkpoint."`
 	Clean   cleanCommand   `cmd:"" help:"List, and with --yes remove, files that jobs left in a table and that no snapshot names."`
 }

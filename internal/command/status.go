@@ -26,6 +26,11 @@ func (f placeFlags) given() bool { return f.Dst != "" || f.TableFlags.Given() }
 // open opens the destination for reading: where the checkpoint says that it is, unless flags say
 // otherwise. c may be nil where they do.
 func (f placeFlags) open(ctx context.Context, c *ckpt.Checkpoint, env catalogs.Env) (*migrate.Table, func(), error) {
+	return f.openAs(ctx, c, env, catalogs.ReadOnly)
+}
+
+// openAs is open in another mode.
+func (f placeFlags) openAs(ctx context.Context, c *ckpt.Checkpoint, env catalogs.Env, mode catalogs.Mode) (*migrate.Table, func(), error) {
 	flags := f.TableFlags
 	flags.Short = f.Dst
 	var ref catalogs.Ref
@@ -46,7 +51,7 @@ func (f placeFlags) open(ctx context.Context, c *ckpt.Checkpoint, env catalogs.E
 	if err != nil {
 		return nil, nil, err
 	}
-	return open(ctx, ref, catalogs.ReadOnly)
+	return open(ctx, ref, mode)
 }
 
 // statusCommand is ice-migrate status.

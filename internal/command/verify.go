@@ -134,14 +134,14 @@ func (p *verifyProgram) tables(w *World, o *migrate.VerifyOptions) (src, dst cat
 	}
 	c, err := ckpt.Open(p.Checkpoint).Load()
 	if err != nil {
-		return src, dst, err
+		return src, dst, verifyError{err}
 	}
 	if c == nil {
-		return src, dst, fmt.Errorf("checkpoint %q is not there", p.Checkpoint)
+		return src, dst, verifyError{fmt.Errorf("checkpoint %q is not there", p.Checkpoint)}
 	}
 	asked := *o
 	if err := o.By(c); err != nil {
-		return src, dst, fmt.Errorf("checkpoint %q: %w", p.Checkpoint, err)
+		return src, dst, verifyError{fmt.Errorf("checkpoint %q: %w", p.Checkpoint, err)}
 	}
 	if asked.Source != (migrate.Pin{}) {
 		o.Source = asked.Source

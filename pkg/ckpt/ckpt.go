@@ -26,14 +26,14 @@ import (
 // Format and Version are the first members of every checkpoint file.
 const (
 	Format  = "icepipe-checkpoint"
-	Version = 2 // 2: places of REST catalogs
+	Version = 3 // 2: places of REST catalogs; 3: what an undo left
 )
 
 // States of a job.
 const (
 	Running  = "running"  // batches may be missing
 	Complete = "complete" // all rows are in the destination; terminal
-	Undone   = "undone"   // what the job wrote was taken back; terminal
+	Undone   = "undone"   // what the job wrote was taken back; a redo puts it back
 )
 
 // UnknownSnapshot stands for DestSnapshotBefore where nobody knows it any more.
@@ -78,6 +78,17 @@ type Checkpoint struct {
 	LastSnapshot string   `json:"last_snapshot,omitempty"`
 	Pending      *Pending `json:"pending,omitempty"`
 	Warnings     []string `json:"warnings,omitempty"`
+
+	// Left is what an undo took the destination's branch from. It is noted before the branch is moved, so that
+	// where State is not Undone nobody noted yet whether it was.
+	Left *Left `json:"left,omitempty"`
+}
+
+// A Left is the state that an undo ended.
+type Left struct {
+	Head     string `json:"head"`                // snapshot of the branch
+	SchemaID *int   `json:"schema_id,omitempty"` // current schema, where the undo changed it
+	State    string `json:"state"`               // of the job
 }
 
 // A Table is one end of a job.
@@ -145,6 +156,8 @@ func (c *Checkpoint) check() error {
 		return errors.New("source and destination need an identifier")
 	case c.Batches < 0:
 		return fmt.Errorf("batches is %d", c.Batches)
+	case c.State == Undone && c.Left != nil && c.Left.State != Running && c.Left.State != Complete:
+		return fmt.Errorf("the state that was left is %q", c.Left.State)
 	case c.State != Running && c.Pending != nil:
 		return fmt.Errorf("state is %q with batch %d pending", c.State, c.Pending.Batch)
 	}

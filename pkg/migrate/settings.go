@@ -76,11 +76,20 @@ func apart(h rows.Header, dst rows.Table) error {
 
 // resumable refuses a checkpoint whose job is over. dst may be nil: see undoHint.
 func resumable(c *ckpt.Checkpoint, path string, dst *lake.Table) error {
+	if c.State != ckpt.Undone && c.Left != nil && dst != nil {
+		history, err := dst.History(c.Destination.Branch)
+		if err != nil {
+			return err
+		}
+		if !holds(history, c.Left.Head) {
+			return fmt.Errorf("an undo of it was begun, and took its batches out without a note; ice-migrate undo --checkpoint %q notes that", path)
+		}
+	}
 	switch c.State {
 	case ckpt.Complete:
 		return fmt.Errorf("it records a completed migration; %s to run again%s", deleteFile(path), undoHint(c, dst))
 	case ckpt.Undone:
-		return fmt.Errorf("it records a migration that was undone; %s to run again", deleteFile(path))
+		return fmt.Errorf("it records a migration that was undone; ice-migrate redo puts its batches back, and ice-migrate reset forgets it (or %s) to run again", deleteFile(path))
 	}
 	return nil
 }

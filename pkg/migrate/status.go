@@ -63,7 +63,10 @@ func next(c *ckpt.Checkpoint) string {
 	case c.State == ckpt.Complete:
 		return "nothing: the migration is complete"
 	case c.State == ckpt.Undone:
-		return "nothing: the migration was undone"
+		if c.Left != nil && c.Left.Head != "" {
+			return fmt.Sprintf("nothing: the migration was undone; redo puts it back while snapshot %s is retained, reset forgets it", c.Left.Head)
+		}
+		return "nothing: the migration was undone; reset forgets it"
 	case c.Pending != nil:
 		return fmt.Sprintf("settle pending batch %d, then go on from cursor %s", c.Pending.Batch, c.Pending.To)
 	}

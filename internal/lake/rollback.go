@@ -1,0 +1,251 @@
+package lake
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
+
+	"icepipe/pkg/plan"
+)
+
+// A Move puts a branch from one snapshot to another that the table still has. Nothing is written but metadata,
+// and nothing is removed: the snapshots that the branch leaves stay until they are expired.
+type Move struct {
+	Branch string
+	From   *int64 // where the branch must be; nil: it must not be there, as main of a table without a snapshot
+	To     *int64 // nil: main is removed, so that the table has no current snapshot again
+
+	// Schema becomes the current schema in the same commit, where it is not nil: one that the table has, by its
+	// ID, or one of fewer columns.
+	Schema *iceberg.Schema
+}
+
+// Move makes a move in one commit that asserts From. An answer that is not success proves nothing: the table is
+// loaded again, and the branch is where it was to go, or where it was, or where another writer has put it, which
+// is an error. Only where nothing has changed it is tried again, as often as a commit is.
+func (t *Table) Move(ctx context.Context, m Move) error {
+	tries := newRetryBound(t.Properties()).begin()
+	for {
+		updates, err := t.updates(m)
+		if err != nil {
+			return err
+		}
+		at, err := t.Branch(m.Branch)
+		if err != nil {
+			return err
+		}
+		if !sameID(idOf(at), m.From) {
+			return fmt.Errorf("branch %q of table %q is at snapshot %s, not at %s any more: another writer has moved it meanwhile; nothing was changed, look and run again", m.Branch, t.Name(), idText(idOf(at)), idText(m.From))
+		}
+		tries.made++
+		failed := t.sendWithin(ctx, t.requirements(m), updates)
+		if failed == nil {
+			return nil
+		}
+		if err := t.persist(context.WithoutCancel(ctx), tries.retryBound, t.Reload); err != nil {
+			return fmt.Errorf("move branch %q of table %q: %w: %w; %w", m.Branch, t.Name(), ErrUnknownOutcome, failed, err)
+		}
+		if t.moved(m) {
+			return nil
+		}
+		if isDenied(failed) {
+			return fmt.Errorf("move branch %q: %w", m.Branch, t.deniedText(failed))
+		}
+		if at, err := t.Branch(m.Branch); err == nil && !sameID(idOf(at), m.From) {
+			continue // which says so
+		}
+		wait, more := tries.next(failed)
+		if !more || isLasting(failed) || ctx.Err() != nil {
+			return fmt.Errorf("move branch %q of table %q, given up after %d tries: %w", m.Branch, t.Name(), tries.made, failed)
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// moved reports whether the branch, and the schema where that was asked, are where they were to go.
+func (t *Table) moved(m Move) bool {
+	at, err := t.Branch(m.Branch)
+	if err != nil || !sameID(idOf(at), m.To) || sameID(m.From, m.To) && m.Schema == nil {
+		return false
+	}
+	return m.Schema == nil || m.Schema.Equals(t.Schema())
+}
+
+func (t *Table) requirements(m Move) []table.Requirement {
+	out := []table.Requirement{table.AssertRefSnapshotID(m.Branch, m.From)}
+	if id := t.Metadata().TableUUID(); id != uuid.Nil {
+		out = append(out, table.AssertTableUUID(id))
+	}
+	if m.Schema != nil {
+		out = append(out, table.AssertCurrentSchemaID(t.Schema().ID))
+	}
+	return out
+}
+
+func (t *Table) updates(m Move) ([]table.Update, error) {
+	var out []table.Update
+	switch {
+	case sameID(m.From, m.To):
+	case m.To == nil && m.Branch != table.MainBranch:
+		return nil, fmt.Errorf("branch %q of table %q cannot be without a snapshot; drop it with another tool", m.Branch, t.Name())
+	case m.To == nil:
+		out = append(out, table.NewRemoveSnapshotRefUpdate(m.Branch))
+	case t.Metadata().SnapshotByID(*m.To) == nil:
+		return nil, fmt.Errorf("table %q no longer has snapshot %d: it has expired; %s", t.Name(), *m.To, t.retained())
+	default:
+		var age, snapshotAge int64
+		var keep int
+		for name, ref := range t.Metadata().Refs() {
+			if name == m.Branch { // what it retains stays
+				age, snapshotAge, keep = value(ref.MaxRefAgeMs), value(ref.MaxSnapshotAgeMs), value(ref.MinSnapshotsToKeep)
+			}
+		}
+		out = append(out, table.NewSetSnapshotRefUpdate(m.Branch, *m.To, table.BranchRef, age, snapshotAge, keep))
+	}
+	if m.Schema == nil {
+		return out, nil
+	}
+	for _, s := range t.Metadata().Schemas() {
+		if s.ID == m.Schema.ID && s.Equals(m.Schema) {
+			return append(out, table.NewSetCurrentSchemaUpdate(s.ID)), nil
+		}
+	}
+	return append(out, table.NewAddSchemaUpdate(m.Schema), table.NewSetCurrentSchemaUpdate(-1)), nil
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func sameID(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
+
+func idText(id *int64) string {
+	if id == nil {
+		return "none"
+	}
+	return fmt.Sprint(*id)
+}
+
+// SchemaByID is a schema that the table has or had, nil where it does not know it.
+func (t *Table) SchemaByID(id int) *iceberg.Schema {
+	for _, s := range t.Metadata().Schemas() {
+		if s.ID == id {
+			return s
+		}
+	}
+	return nil
+}
+
+// Without returns the table's schema less those of the columns, each named by its path, that it has; nil where it
+// has none of them. A column that partitions or sorts the table, or identifies its rows, cannot go: that is an
+// error.
+func (t *Table) Without(paths [][]string) (*iceberg.Schema, error) {
+	id := 0
+	for _, s := range t.Metadata().Schemas() {
+		id = max(id, s.ID+1)
+	}
+	fields, dropped := slices.Clone(t.Schema().Fields()), false
+	for _, path := range paths {
+		gone, ok := fieldAt(fields, path)
+		if !ok {
+			continue
+		}
+		dropped = true
+		if use := t.useOf(gone); use != "" {
+			return nil, fmt.Errorf("column %s of table %q %s, so that it cannot be dropped", plan.FormatPath(path), t.Name(), use)
+		}
+		fields = dropField(fields, path)
+	}
+	if !dropped {
+		return nil, nil
+	}
+	return iceberg.NewSchemaWithIdentifiers(id, slices.Clone(t.Schema().IdentifierFieldIDs), fields...), nil
+}
+
+// useOf says what a column is needed for, "" for nothing.
+func (t *Table) useOf(f iceberg.NestedField) string {
+	spec, order := t.Spec(), t.SortOrder()
+	for _, id := range append(idsIn(f.Type), f.ID) {
+		for _, p := range spec.Fields() {
+			if slices.Contains(p.SourceIDs, id) {
+				return "partitions it"
+			}
+		}
+		for _, s := range order.Fields() {
+			if slices.Contains(s.SourceIDs, id) {
+				return "sorts it"
+			}
+		}
+		if slices.Contains(t.Schema().IdentifierFieldIDs, id) {
+			return "identifies its rows"
+		}
+	}
+	return ""
+}
+
+func idsIn(t iceberg.Type) []int {
+	nested, ok := t.(iceberg.NestedType)
+	if !ok {
+		return nil
+	}
+	var out []int
+	for _, f := range nested.Fields() {
+		out = append(append(out, f.ID), idsIn(f.Type)...)
+	}
+	return out
+}
+
+func fieldAt(fields []iceberg.NestedField, path []string) (iceberg.NestedField, bool) {
+	for _, f := range fields {
+		if f.Name != path[0] {
+			continue
+		}
+		if len(path) == 1 {
+			return f, true
+		}
+		if nested, ok := f.Type.(iceberg.NestedType); ok {
+			return fieldAt(nested.Fields(), path[1:])
+		}
+	}
+	return iceberg.NestedField{}, false
+}
+
+// dropField drops a field that is there, be it inside structs, lists and maps.
+func dropField(fields []iceberg.NestedField, path []string) []iceberg.NestedField {
+	at := slices.IndexFunc(fields, func(f iceberg.NestedField) bool { return f.Name == path[0] })
+	fields = slices.Clone(fields)
+	if len(path) == 1 {
+		return slices.Delete(fields, at, at+1)
+	}
+	fields[at].Type = dropInside(fields[at].Type, path[1:])
+	return fields
+}
+
+func dropInside(t iceberg.Type, path []string) iceberg.Type {
+	switch t := t.(type) {
+	case *iceberg.StructType:
+		return &iceberg.StructType{FieldList: dropField(t.FieldList, path)}
+	case *iceberg.ListType:
+		out := *t
+		out.Element = dropInside(t.Element, path[1:])
+		return &out
+	case *iceberg.MapType:
+		out := *t
+		if path[0] == "key" {
+			out.KeyType = dropInside(t.KeyType, path[1:])
+		} else {
+			out.ValueType = dropInside(t.ValueType, path[1:])
+		}
+		return &out
+	}
+	return t
+}

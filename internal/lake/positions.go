@@ -6,7 +6,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/compute"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
@@ -158,12 +157,8 @@ func taken(ctx context.Context, batch arrow.RecordBatch, indices []int32, mem me
 	if len(indices) == 0 {
 		return batch.NewSlice(0, 0), nil
 	}
-	builder := array.NewInt32Builder(mem)
-	defer builder.Release()
-	builder.AppendValues(indices, nil)
-	at := builder.NewArray()
-	defer at.Release()
-	ctx = compute.WithAllocator(ctx, mem)
+	t := &taker{indices: indices, mem: mem}
+	defer t.release()
 	columns := make([]arrow.Array, 0, batch.NumCols())
 	defer func() {
 		for _, c := range columns {
@@ -171,7 +166,7 @@ func taken(ctx context.Context, batch arrow.RecordBatch, indices []int32, mem me
 		}
 	}()
 	for _, c := range batch.Columns() {
-		taken, err := compute.TakeArray(ctx, c, at)
+		taken, err := t.take(ctx, c)
 		if err != nil {
 			return nil, fmt.Errorf("take rows of a column of type %s: %w", c.DataType(), err)
 		}

@@ -36,6 +36,7 @@ type fixture struct {
 	Refs          map[string]int64
 	Expired       int64                                  `json:"expired_snapshot_id"`
 	AlsoIn        []struct{ Catalog, DB, Layout string } `json:"also_in"`
+	Filters       []struct{ Filter, Expected string }
 	Unreadable    map[string]string
 	WrongReaders  map[string]string `json:"wrong_readers"`
 }

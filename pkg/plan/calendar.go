@@ -133,3 +133,13 @@ func (c *zoneClock) instant(local int64) (int64, string) {
 	}
 	return 0, "is a local time that the clocks of " + c.loc.String() + " skip"
 }
+
+// shift returns what turns the seconds of an instant into those that the clocks show, or, of a local time, the
+// other way round.
+func (c *zoneClock) shift(seconds int64, instant bool) (int64, string) {
+	if instant {
+		return c.at(seconds), ""
+	}
+	at, rule := c.instant(seconds)
+	return at - seconds, rule
+}

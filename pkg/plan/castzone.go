@@ -32,6 +32,14 @@ func (c caster) stamp() step {
 			clock := zoneClock{loc: c.zone}
 			return func(v int64) (int64, string) {
 				seconds := floorDiv(v, from)
+				if from == to { // moved by the zone's offset
+					shift, rule := clock.shift(seconds, c.f.zoned())
+					moved := v + shift*from
+					if rule == "" && (moved > v) != (shift > 0) && shift != 0 {
+						rule = beyond(to)
+					}
+					return moved, rule
+				}
 				nanos := (v - seconds*from) * (1e9 / from)
 				if c.f.zoned() {
 					return count(seconds+clock.at(seconds), nanos, to)

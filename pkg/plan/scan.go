@@ -147,7 +147,11 @@ func (n numeral) decimal(precision, scale int) (decimal128.Num, int) {
 		return decimal128.Num{}, decimalFar
 	}
 	var v wide
-	for i := from; i < to; i++ {
+	low := min(to, from+len(tens)-1) // so many digits fit one word
+	for i := from; i < low; i++ {
+		v.lo = v.lo*10 + uint64(digit(i)-'0')
+	}
+	for i := low; i < to; i++ {
 		v, _ = v.times(10)
 		v = v.plus(uint64(digit(i) - '0'))
 	}

@@ -11,6 +11,9 @@
 // order of their own (data sequence number, path), so that batch k holds the same rows whenever the same
 // snapshot is scanned with the same --batch-rows.
 //
+// --row-filter reads the rows for which a condition is true (docs/FILTER.md), with SQL's meaning of nulls;
+// what it excludes by the bounds of files and row groups is not read.
+//
 // The stream is plain Arrow that any Arrow reader can read. Its schema carries a header (where the rows
 // come from), each record batch its place in the source, and its end is stated by a seal: a stream
 // without its seal is an error for every program that reads it.
@@ -19,6 +22,7 @@
 //
 //	ice-scan --catalog sqlite --db-path src.db --namespace sales --table orders --limit 3 | ice-cat
 //	ice-scan src.sales.orders --ref main --select order_id,region -o orders.arrows
+//	ice-scan src.sales.orders --row-filter "order_id > 119990 AND region IN ('eu', 'us')" | ice-cat
 //	ice-scan src.sales.orders --batch-rows auto --limit 1000 | ice-cat --format jsonl
 //
 // With --checkpoint the scan reads the snapshot that the job's checkpoint pins, from where it stands. It

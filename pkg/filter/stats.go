@@ -77,6 +77,9 @@ type known struct {
 }
 
 func newKnown(f *field, s Stats) known {
+	if len(f.ids) > 1 && s.Nulls == 0 {
+		s.Nulls = -1 // a writer may not have counted those of null structs
+	}
 	k := known{Stats: s, kind: kindOfBound(f)}
 	if _, ok := f.typ.(iceberg.UUIDType); ok {
 		return k

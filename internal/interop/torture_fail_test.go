@@ -53,9 +53,9 @@ var ways = []way{
 }
 
 // failures counts the calls on files that a program makes in a scene, and returns the failures to try.
-func (r *rack) failures(t *testing.T, s scene) []failure {
+func (r *rack) failures(t *testing.T, w *witness, s scene) []failure {
 	t.Helper()
-	calls := r.count(t, s, r.work)
+	calls := r.count(t, w, s, r.work)
 	var out []failure
 	for _, way := range ways {
 		n := calls[way.call]
@@ -76,8 +76,9 @@ func (r *rack) failures(t *testing.T, s scene) []failure {
 func testFail(t *testing.T, r *rack) {
 	var trials []failure
 	seen := map[string]bool{}
+	w := r.witness(t)
 	for _, s := range r.scenes() {
-		for _, f := range r.failures(t, s) {
+		for _, f := range r.failures(t, w, s) {
 			trials = append(trials, f)
 			seen[f.fault.Call] = true
 		}

@@ -3,8 +3,8 @@
 package interop
 
 import (
-	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"icepipe/internal/crash"
 	"icepipe/internal/torture"
 )
 
@@ -82,32 +81,39 @@ func (r *rack) scenes() []scene {
 	return out
 }
 
-// stride is the distance of the calls in a sample; but each of those that make a change real is in it.
-const stride = 17
+// stride is the distance of the calls in a sample.
+const stride = 41
 
-// step is the distance of the calls of a name that are hurt.
-func (r *rack) step(call string) int {
-	if r.all || slices.Contains([]string{"renameat", "unlink", "unlinkat"}, call) {
+// step is the distance of the calls that a fault is made at. Of those that make a change real the sample
+// kills at each and fails every third.
+func (r *rack) step(f torture.Fault) int {
+	switch {
+	case r.all:
 		return 1
+	case !slices.Contains([]string{"renameat", "unlink", "unlinkat"}, f.Call):
+		return stride
+	case f.Do == torture.Fail:
+		return 3
 	}
-	return stride
+	return 1
 }
 
 // testKill kills each program at its k-th system call of a kind, for k = 1, 2, … until none is left,
 // and lets the other form finish.
 func testKill(t *testing.T, r *rack) {
 	var trials []kill
+	w := r.witness(t)
 	for _, s := range r.scenes() {
-		trials = append(trials, r.kills(t, s)...)
+		trials = append(trials, r.kills(t, w, s)...)
 	}
 	each(t, r, trials, r.kill)
 	r.tell("kills")
 }
 
 // kills counts the calls that a program makes in a scene, and returns the kills to try.
-func (r *rack) kills(t *testing.T, s scene) []kill {
+func (r *rack) kills(t *testing.T, w *witness, s scene) []kill {
 	t.Helper()
-	calls := r.count(t, s, "")
+	calls := r.count(t, w, s, "")
 	name := r.programs(s.form, "", "")[s.stage].name()
 	want := slices.Clone(made[name])
 	if s.before != "" { // the temporary file of a checkpoint is removed, and folders are there
@@ -137,20 +143,19 @@ func (r *rack) kills(t *testing.T, s scene) []kill {
 // behind all calls that were counted: threads take turns differently in each run, so that there may be
 // more of them then.
 func (r *rack) faults(s scene, n int, f torture.Fault) (out []torture.Fault, last bool) {
-	step := r.step(f.Call)
-	if !r.all && f.On {
-		step *= 3
-	}
-	for f.K = 1 + s.version%min(step, n); f.K <= n || step == 1 && f.K == n+1; f.K += step {
+	step := r.step(f)
+	begin := fnv.New32() // a sample begins at another call in each scene
+	fmt.Fprint(begin, s, f.Do, f.Call, f.On)
+	f.K = 1 + int(begin.Sum32())%min(step, n)
+	for ; f.K <= n || step == 1 && f.K == n+1; f.K += step {
 		out = append(out, f)
 	}
 	return out, step == 1
 }
 
 // count runs a program in a scene and returns how often it makes each call, on files below a folder.
-func (r *rack) count(t *testing.T, s scene, under string) map[string]int {
+func (r *rack) count(t *testing.T, w *witness, s scene, under string) map[string]int {
 	t.Helper()
-	w := r.witness(t)
 	dir, err := r.scene(w, s)
 	if err != nil {
 		t.Fatal(err)
@@ -249,66 +254,4 @@ func (k kill) judge(runs []run, result torture.Result) error {
 		}
 	}
 	return nil
-}
-
-// A passage is a crash point in a scene, with all the times that it is passed.
-type passage struct {
-	version int
-	form    form
-	point   string
-}
-
-func (p passage) String() string { return fmt.Sprintf("v%d, %s, %s", p.version, p.form, p.point) }
-
-// testPoints lets a run die at each crash point, and at each time that it is passed, and lets the
-// other form finish. A point that is never passed is a failure.
-func testPoints(t *testing.T, r *rack) {
-	var trials []passage
-	for _, s := range r.scenes() {
-		if s.before != "" || s.form == inThree && s.stage != 2 {
-			continue
-		}
-		for _, point := range crash.Points {
-			trials = append(trials, passage{s.version, s.form, point})
-		}
-	}
-	before := r.trials.Load()
-	each(t, r, trials, r.pass)
-	say("torture: %d runs died at %d crash points, or passed them", r.trials.Load()-before, len(crash.Points))
-}
-
-// pass lets runs die at a point, the first time that it is passed, the second time, and so on.
-func (r *rack) pass(w *witness, p passage) error {
-	before := ""
-	if slices.Contains([]string{"migrate.marks-found", "migrate.redone"}, p.point) { // of a resume
-		before = "migrate.pending-noted:2"
-	}
-	for n := 1; ; n++ {
-		fired, err := r.crash(w, kill{scene: scene{version: p.version, form: p.form, before: before}, point: fmt.Sprintf("%s:%d", p.point, n)})
-		switch {
-		case err != nil:
-			return fmt.Errorf("passed %d times: %w", n, err)
-		case !fired && n == 1:
-			return errors.New("it is never passed")
-		case !fired:
-			return nil
-		}
-	}
-}
-
-// crash makes a trial with a crash point; fired tells whether it was passed that often.
-func (r *rack) crash(w *witness, k kill) (fired bool, err error) {
-	dir, err := r.scene(w, k.scene)
-	if err != nil {
-		return false, err
-	}
-	runs, _, err := r.hurt(r.programs(k.form, r.armed, dir, "ICEPIPE_CRASH="+k.point), unhurt, torture.Fault{})
-	if err != nil {
-		return false, err
-	}
-	last := runs[len(runs)-1]
-	if fired = last.code == -1; !fired && last.code != 0 {
-		return false, fmt.Errorf("it failed:\n%s", told(runs))
-	}
-	return fired, r.mend(w, k.form, dir, runs)
 }

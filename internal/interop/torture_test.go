@@ -166,6 +166,7 @@ func each[T fmt.Stringer](t *testing.T, r *rack, trials []T, do func(*witness, T
 		wait.Go(func() {
 			for trial := range next {
 				if err := do(w, trial); err != nil {
+					say("torture: wrong: %s", trial) // hours before the test ends
 					t.Errorf("%s: %v", trial, err)
 				}
 			}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"icepipe/pkg/ckpt"
 	"icepipe/pkg/migrate"
 	"icepipe/pkg/plan"
+	"icepipe/pkg/rows"
 )
 
 // versionFlag is on every program.
@@ -174,12 +176,17 @@ func (f reconcileFlags) load() (*plan.Plan, error) {
 	return p, nil
 }
 
-// save writes the plan file, if one was asked for.
-func (f reconcileFlags) save(p *plan.Plan) error {
+// save writes the plan file, if one was asked for, with what there is to know of the destination.
+func (f reconcileFlags) save(p *plan.Plan, dst rows.Table) error {
 	if f.PlanOut == "" {
 		return nil
 	}
-	text, err := p.MarshalJSON()
+	whole := *p
+	var err error
+	if whole.Destination, err = json.Marshal(dst); err != nil {
+		return fmt.Errorf("plan: %w", err)
+	}
+	text, err := whole.MarshalJSON()
 	if err != nil {
 		return err
 	}

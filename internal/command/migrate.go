@@ -68,7 +68,9 @@ func (p *runCommand) Run(ctx context.Context, w *World) error {
 	receipt, err := m.Run(ctx)
 	show.end()
 	if err == nil {
+		m.Compare.Observe = show.compared
 		err = p.verify(ctx, m, &receipt)
+		show.end()
 	}
 	return p.result(w, receipt, err)
 }
@@ -130,7 +132,11 @@ func (p *runCommand) preview(ctx context.Context, w *World, m *migrate.Migrator)
 	if err != nil {
 		return err
 	}
-	if err := p.save(v.Plan); err != nil {
+	dst, err := m.Dest.Describe()
+	if err != nil {
+		return err
+	}
+	if err := p.save(v.Plan, dst); err != nil {
 		return err
 	}
 	if p.Explain && !p.DryRun && p.Output == "text" {

@@ -2,7 +2,9 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"icepipe/internal/catalogs"
@@ -36,28 +38,16 @@ func (p *reconcileProgram) Run(ctx context.Context, w *World) error {
 			return err
 		}
 	}
-	ref, err := p.Resolve(w.Env)
-	if err != nil {
-		return err
-	}
 	made, err := p.load()
 	if err != nil {
 		return err
 	}
-	in, err := receive(ctx, w, false)
-	if err != nil {
-		return err
-	}
-	dst, done, err := open(ctx, ref, catalogs.ReadOnly)
+	in, out, planned, done, err := p.project(ctx, w, options, made, rejects)
 	if err != nil {
 		return err
 	}
 	defer done()
-	out, planned, err := reconcile(ctx, in, dst, options, made, rejects)
-	if err != nil {
-		return err
-	}
-	if err := p.save(planned); err != nil {
+	if err := p.save(planned, *out.Header.Destination); err != nil {
 		return err
 	}
 	if p.Explain {
@@ -76,6 +66,36 @@ func (p *reconcileProgram) Run(ctx context.Context, w *World) error {
 		fmt.Fprintf(w.Stderr, "Warning: %s\n", text)
 	}
 	return p.send(ctx, w, out)
+}
+
+// project returns the stream on stdin, and what becomes of it by the destination's catalog, or without one by a
+// plan that says what its destination is. done is to be called when both are read.
+func (p *reconcileProgram) project(ctx context.Context, w *World, o plan.Options, made *plan.Plan, rejects migrate.Rejects) (in, out rows.Stream, planned *plan.Plan, done func(), err error) {
+	done = func() {}
+	alone := made != nil && made.Destination != nil && !p.Flags().Given()
+	var ref catalogs.Ref
+	if !alone {
+		if ref, err = p.Resolve(w.Env); err != nil {
+			return in, out, nil, done, err
+		}
+	}
+	if in, err = receive(ctx, w, false); err != nil {
+		return in, out, nil, done, err
+	}
+	if alone {
+		out, planned, err = reconcileAlone(ctx, in, o, made, rejects)
+		return in, out, planned, done, err
+	}
+	dst, closed, err := open(ctx, ref, catalogs.ReadOnly)
+	if err != nil {
+		return in, out, nil, done, err
+	}
+	out, planned, err = reconcile(ctx, in, dst, o, made, rejects)
+	if err != nil {
+		closed()
+		return in, out, nil, done, err
+	}
+	return in, out, planned, closed, nil
 }
 
 // receive reads the header of the stream on stdin.
@@ -113,4 +133,16 @@ func reconcile(ctx context.Context, in rows.Stream, dst *migrate.Table, o plan.O
 	}
 	p, err := plan.Parse(out.Header.Plan)
 	return out, p, err
+}
+
+// reconcileAlone projects a stream by a plan that says what its destination is.
+func reconcileAlone(ctx context.Context, in rows.Stream, o plan.Options, made *plan.Plan, rejects migrate.Rejects) (rows.Stream, *plan.Plan, error) {
+	var dst rows.Table
+	if err := json.Unmarshal(made.Destination, &dst); err != nil {
+		return rows.Stream{}, nil, fmt.Errorf("destination in the plan: %w", err)
+	}
+	p := *made.WithPolicy(cmp.Or(o.OnCastError, made.Settings.OnCastError))
+	p.Destination = nil // the header has it
+	out, err := rejects.ReconcileBy(ctx, in, &p, dst)
+	return out, &p, err
 }

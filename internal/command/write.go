@@ -66,7 +66,7 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 		if err != nil {
 			return err
 		}
-		if err := p.save(planned); err != nil {
+		if err := p.save(planned, *out.Header.Destination); err != nil {
 			return err
 		}
 		in = out

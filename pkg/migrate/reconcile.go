@@ -47,6 +47,9 @@ func ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, dst rows.Tab
 	return Rejects{}.ReconcileBy(ctx, in, p, dst)
 }
 
+// Describe says which table it is and what its schema is now, as the header of a stream has it.
+func (t *Table) Describe() (rows.Table, error) { return t.lake.Describe(t.lake.Schema()) }
+
 func planFor(in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (*plan.Plan, error) {
 	if made != nil {
 		p, err := made.WithPolicy(cmp.Or(o.OnCastError, made.Settings.OnCastError)).Resolve(dst.lake.Schema())

@@ -31,6 +31,8 @@ type document struct {
 	LeftOut       []leftDoc   `json:"left_out"`
 	Changes       []changeDoc `json:"changes"`
 	Warnings      []string    `json:"warnings"`
+
+	Destination json.RawMessage `json:"destination,omitempty"`
 }
 
 type columnDoc struct {
@@ -63,7 +65,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Plan: documentVersion, FormatVersion: p.FormatVersion, SchemaID: p.SchemaID,
 		Identifiers: append([]int{}, p.Identifiers...), Settings: p.Settings.canonical(),
 		Columns: []columnDoc{}, LeftOut: []leftDoc{}, Changes: changeDocs(p.Changes),
-		Warnings: append([]string{}, p.Warnings...),
+		Warnings: append([]string{}, p.Warnings...), Destination: p.Destination,
 	}
 	for i := range p.Columns {
 		c := columnDocOf(&p.Columns[i])
@@ -158,7 +160,10 @@ func (d *document) plan() (*Plan, error) {
 		return nil, fmt.Errorf("format version %d is not supported: 1, 2 and 3 are", d.FormatVersion)
 	}
 	p := &Plan{FormatVersion: d.FormatVersion, SchemaID: d.SchemaID, Identifiers: d.Identifiers, Settings: d.Settings.options(),
-		Warnings: d.Warnings}
+		Warnings: d.Warnings, Destination: d.Destination}
+	if len(d.Destination) > 0 && d.Destination[0] != '{' {
+		return nil, errors.New("the destination is no object; give a file that --plan-out wrote")
+	}
 	if err := p.Settings.Check(); err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/apache/iceberg-go"
@@ -34,6 +35,10 @@ type Plan struct {
 	LeftOut       []Left   // source columns that go nowhere
 	Changes       []Change // what the destination's schema needs first, in order
 	Warnings      []string // what may go wrong, one line each
+
+	// Destination describes the table that the plan was made for, so that it can be applied where no catalog
+	// is; nil where it is not known. It is an object that whoever made the plan owns.
+	Destination json.RawMessage
 }
 
 // A Column is a destination column at any depth and where its values come from.

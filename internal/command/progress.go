@@ -58,15 +58,32 @@ func (p *progress) observe(e migrate.Event) {
 		}
 		return
 	}
+	p.draw(fmt.Sprintf("%d commits", e.Commits), e.Rows, e.Expected)
+}
+
+// compared shows how many rows of both tables a verification has read. It is called once at a time.
+func (p *progress) compared(rows int64) {
+	switch {
+	case p.quiet:
+	case p.w.Terminal(p.w.Stderr):
+		p.draw("rows read of both tables", rows, -1) // how often a diff reads them is not known before
+	case time.Since(p.last) >= logEvery:
+		p.last = time.Now()
+		fmt.Fprintf(p.w.Stderr, "%d rows read of both tables, %.0f rows/s\n", rows, float64(rows)/time.Since(p.begin).Seconds())
+	}
+}
+
+// draw draws the bar; expected is -1 where nobody knows.
+func (p *progress) draw(what string, n, expected int64) {
 	if p.bar == nil {
-		p.bar = progressbar.NewOptions64(max(e.Expected, -1),
+		p.bar = progressbar.NewOptions64(max(expected, -1),
 			progressbar.OptionSetWriter(p.w.Stderr), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 			progressbar.OptionSetItsString("rows"), progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionEnableColorCodes(os.Getenv("NO_COLOR") == ""), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetPredictTime(true))
+			progressbar.OptionSetPredictTime(expected > 0))
 	}
-	p.bar.Describe(fmt.Sprintf("%d commits", e.Commits))
-	p.bar.Set64(e.Rows)
+	p.bar.Describe(what)
+	p.bar.Set64(n)
 }
 
 // end takes the bar away. It may be called twice.

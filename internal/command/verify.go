@@ -181,7 +181,11 @@ func (p *verifyProgram) compare(ctx context.Context, w *World, src, dst *migrate
 	if out.wanted() {
 		o.Differing = out.add
 	}
+	show := newProgress(w, p.Quiet)
+	defer show.end()
+	o.Observe = show.compared
 	v, err := migrate.Verify(ctx, src, dst, o)
+	show.end()
 	if err == nil {
 		err = out.close()
 	}

@@ -81,7 +81,9 @@ type VerifyOptions struct {
 
 	// Differing is called for each differing row of a diff, those beyond Limit too; may be nil.
 	Differing func(DifferingRow) error
-	Observe   func(rows int64) // called now and then with the rows read of both sides; may be nil
+	// Observe is called now and then, once at a time, with the rows read of both sides; a diff may read them
+	// twice. May be nil.
+	Observe func(rows int64)
 
 	by *ckpt.Checkpoint
 }

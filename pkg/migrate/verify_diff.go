@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync/atomic"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -226,8 +226,14 @@ func observed(observe func(int64)) func(int64) {
 	if observe == nil {
 		return func(int64) {}
 	}
-	var n atomic.Int64
-	return func(k int64) { observe(n.Add(k)) }
+	var mu sync.Mutex // both sides are read at the same time
+	var n int64
+	return func(k int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		n += k
+		observe(n)
+	}
 }
 
 // counting counts the rows that are read.

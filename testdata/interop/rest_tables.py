@@ -3,6 +3,8 @@
 
   rest_tables.py make  < LIST     makes namespaces and tables
   rest_tables.py state < LIST     prints what is in them, one JSON object
+  rest_tables.py delete < LIST    deletes the rows with ids below 5
+  rest_tables.py compact < LIST   writes all rows of a table anew, into one file
   rest_tables.py append NAME CATALOG IDENTIFIER FIRST COUNT    appends COUNT rows from id FIRST on, one a commit
 
 LIST is {"catalogs": {NAME: PROPERTIES}, "tables": [{"catalog": NAME, "identifier": I, "first": I, "rows": N,
@@ -74,6 +76,17 @@ def state(listed):
     json.dump(out, sys.stdout)
 
 
+def delete(listed):
+    for t, catalog in tables(listed):
+        catalog.load_table(t["identifier"]).delete("id < 5")
+
+
+def compact(listed):
+    for t, catalog in tables(listed):
+        table = catalog.load_table(t["identifier"])
+        table.overwrite(table.scan().to_arrow())
+
+
 def append(name, properties, identifier, first, count):
     """Appends as a patient program does: after a conflict it loads the table again."""
     catalog = load_catalog(name, **json.loads(properties))
@@ -96,4 +109,4 @@ if __name__ == "__main__":
     if command == "append":
         append(rest[0], rest[1], rest[2], int(rest[3]), int(rest[4]))
     else:
-        {"make": make, "state": state}[command](json.load(sys.stdin))
+        {"make": make, "state": state, "delete": delete, "compact": compact}[command](json.load(sys.stdin))

@@ -21,6 +21,10 @@
 // --verify row_count compares the counts of the source, at the migrated snapshot, and of the whole
 // destination afterwards; a mismatch exits 2.
 //
+// A REST catalog is named by --src-uri and --dst-uri, or configured; --src-property token=… and the like are seen
+// by others, so that a token or credential is better configured. A commit that loses to another writer's is tried
+// again, 200 times unless the table's commit.retry.num-retries says how often.
+//
 // A new job is refused where the destination holds batches of one with the same settings, or was last
 // migrated into by iceberg-ops; --new-job begins it all the same. A resume is refused where snapshots of the
 // job have expired and nothing in the table shows that its rows are there; --accept-expired-history says that

@@ -75,6 +75,25 @@ class Bench:
             raise SystemExit(f"ice-migrate did not complete: {out}")
         return receipt["rows_moved"], seconds, peak, cpu
 
+    def verified(self):
+        """Verifies what ice-migrate moved by partition_hash, against a scan of both tables."""
+        def places(prefixes):
+            out = []
+            for prefix, folder, side, namespace in prefixes:
+                out += [f"--{prefix}catalog", "sqlite", f"--{prefix}catalog-name", "default",
+                        f"--{prefix}db-path", f"{folder}/{side}.db", f"--{prefix}warehouse", f"{folder}/{side}_wh",
+                        f"--{prefix}namespace", namespace, f"--{prefix}table", "orders"]
+            return out
+
+        source, dest = (self.source, "src", "sales"), (self.work, "dst", "warehouse")
+        scans = [os.path.join(self.bin, "ice-scan") + " " + " ".join(places([("", *t)])) + " > /dev/null" for t in (source, dest)]
+        _, seconds, peak, cpu = measured(["sh", "-c", " && ".join(scans)])
+        yield "ice-scan > /dev/null of both tables", seconds, peak, cpu
+        for method in ("partition_hash", "diff"):
+            _, seconds, peak, cpu = measured([os.path.join(self.bin, "ice-verify"), "--method", method, "-q",
+                                              "--checkpoint", os.path.join(self.work, "checkpoint.json")])
+            yield f"ice-verify --method {method}", seconds, peak, cpu
+
     def runs(self):
         """(name, rows a commit, the call) of each run."""
         for batch_rows in (50_000, 1_000_000):
@@ -88,7 +107,7 @@ def main():
     parser.add_argument("deps")
     parser.add_argument("bin")
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--only", nargs="+", help="run these alone: ice-migrate, PyIceberg, DuckDB")
+    parser.add_argument("--only", nargs="+", help="run these alone: ice-migrate, PyIceberg, DuckDB, ice-verify")
     parser.add_argument("--work", default=None, help="folder for destinations, made anew (default: beside the source)")
     args = parser.parse_args()
     args.deps, args.bin = os.path.abspath(args.deps), os.path.abspath(args.bin)
@@ -102,8 +121,17 @@ def main():
             raise SystemExit(f"{name} moved {rows} of {bench.rows} rows")
         results.append((name, batch_rows, rows / seconds, seconds, peak, cpu, disk(args.work)))
         print(f"{name} {batch_rows or ''}: {seconds:.1f} s", file=sys.stderr, flush=True)
+    if not args.only or "ice-verify" in args.only:
+        bench.ice_migrate(1_000_000)
+        checks = list(bench.verified())
+    else:
+        checks = []
     shutil.rmtree(args.work, ignore_errors=True)
     report(bench.rows, results)
+    if checks:
+        print("\n| | seconds | CPU seconds | times the scans | of their CPU | peak memory |\n|---|---|---|---|---|---|")
+    for name, seconds, peak, cpu in checks:
+        print(f"| {name} | {seconds:.1f} | {cpu:.1f} | {seconds / checks[0][1]:.2f} | {cpu / checks[0][3]:.2f} | {peak:.0f} MB |")
 
 
 def report(rows, results):

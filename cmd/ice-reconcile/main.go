@@ -27,7 +27,8 @@
 //
 //	ice-scan src.sales.orders --limit 1 | ice-reconcile dst.warehouse.orders --column-mapping order_total:total_amount \
 //	    --on-missing-in-source null --on-missing-in-dest auto_add --explain
-//	ice-scan src.sales.orders | ice-reconcile dst.warehouse.orders --on-cast-error reject --reject-file bad.jsonl --max-rejects 100 | ice-write
+//	ice-scan src.sales.orders | ice-reconcile dst.warehouse.orders --column-mapping order_total:total_amount \
+//	    --on-missing-in-source null --on-missing-in-dest ignore --on-cast-error reject --reject-file bad.jsonl | ice-write
 //
 // Exit codes:
 //

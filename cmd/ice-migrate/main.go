@@ -5,6 +5,8 @@
 //	ice-migrate [flags]
 //	ice-migrate status --checkpoint FILE
 //	ice-migrate recover [flags] --checkpoint FILE [--job UUID]
+//	ice-migrate undo --checkpoint FILE [--schema] [--force] [--dry-run]
+//	ice-migrate redo --checkpoint FILE [--dry-run]
 //	ice-migrate reset --checkpoint FILE [--force]
 //	ice-migrate clean (--checkpoint FILE | --dst CATALOG.namespace.table) [--older-than AGE] [--yes]
 //
@@ -18,8 +20,8 @@
 // --dry-run makes every check, prints the plan and counts the rows, bytes and commits to come. It writes
 // nothing, takes no lock, and opens both catalogs for reading alone. --explain prints the plan alone.
 //
-// --verify row_count compares the counts of the source, at the migrated snapshot, and of the whole
-// destination afterwards; a mismatch exits 2.
+// --verify METHOD compares the source, at the migrated snapshot, with the destination afterwards: the job's rows with
+// a checkpoint, else the whole table (--verify-scope). The methods are those of ice-verify; a mismatch exits 2.
 //
 // A REST catalog is named by --src-uri and --dst-uri, or configured; --src-property token=… and the like are seen
 // by others, so that a token or credential is better configured. A commit that loses to another writer's is tried
@@ -39,8 +41,14 @@
 // and from the flags that it was begun with; a run with it goes on after the batches that are there. --job
 // names the job where more than one has these settings.
 //
+// Undo takes a job's batches back: the branch goes to the snapshot that it was at before the job, also where it had
+// none, in one commit that asserts where the branch is. Nothing is removed. It refuses where a snapshot of another
+// writer came since, and names it; --force takes that back too. Columns that the job added stay, unless --schema
+// drops them; a promotion stays. A run with the checkpoint is refused then; redo puts the batches back while their
+// snapshots are retained and the branch has not moved, and reset forgets the job.
+//
 // Reset removes a checkpoint, so that the job is forgotten. It refuses while batches of the job are in the
-// destination, or may be, and names the snapshot to roll back to; --force leaves their rows there.
+// destination, or may be, and names the snapshot to roll back to, as undo does; --force leaves their rows there.
 //
 // Clean lists the data files, manifests and manifest lists that jobs left in a table and that no snapshot
 // of it names, older than three days or --older-than (36h, 10d), and removes them with --yes. Files of other

@@ -184,8 +184,8 @@ type question struct {
 	test func(row map[string]any) bool
 }
 
-// questions are filters by one column: by each of its values, up to a number, by ranges that end there, by
-// null and by sets.
+// questions are filters by one column: by each of its values, up to a number, by ranges that end at some of
+// them, by null and by sets.
 func questions(f iceberg.NestedField, all []map[string]any, most int) []question {
 	name := f.Name
 	column := `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
@@ -211,14 +211,19 @@ func questions(f iceberg.NestedField, all []map[string]any, most int) []question
 	for i := 0; i < len(values); i += step {
 		few = append(few, i)
 	}
-	for _, i := range few {
+	const ranges = 5
+	for n, i := range few {
 		v, text := values[i], texts[i]
 		by := func(o string, holds func(c int) bool) question {
 			return question{column + " " + o + " " + text, func(row map[string]any) bool {
 				return row[name] != nil && holds(orderCanonical(row[name], v, f.Type))
 			}}
 		}
-		out = append(out, by("=", func(c int) bool { return c == 0 }), by("!=", func(c int) bool { return c != 0 }),
+		out = append(out, by("=", func(c int) bool { return c == 0 }))
+		if n%max(1, len(few)/ranges) != 0 {
+			continue
+		}
+		out = append(out, by("!=", func(c int) bool { return c != 0 }),
 			by("<", func(c int) bool { return c < 0 }), by(">=", func(c int) bool { return c >= 0 }))
 		if s, ok := v.(string); ok && is[iceberg.StringType](f.Type) && len(s) > 0 {
 			prefix := string([]rune(s)[:1])
@@ -269,9 +274,12 @@ func TestFilterFixtures(t *testing.T) {
 			}
 			all := canonicalRows(t, filepath.Join(l.out, expected))
 			fields := tbl.Schema().Fields()
-			most := 30
-			if len(all) > 100 || len(fields) > 20 {
+			most := 6
+			switch {
+			case len(all) > 100 || len(fields) > 20:
 				most = 2
+			case strings.HasPrefix(f.Name, "part_"):
+				most = 30 // every value that a partition may have
 			}
 			tables++
 			for _, column := range fields {

@@ -44,7 +44,8 @@ func (s *store) state(t *testing.T, name string) string {
 }
 
 // TestUndo: several batches with a column that was added, into empty and populated tables of each version, are
-// taken back and put back; a resume after an undo is refused, and after a reset the job is made anew, exactly.
+// taken back and put back; a dry run changes nothing (case 91); a resume after an undo is refused, and after a reset
+// the job is made anew, exactly.
 func TestUndo(t *testing.T) {
 	for _, version := range []string{"1", "2", "3"} {
 		for _, populated := range []bool{false, true} {
@@ -285,7 +286,7 @@ func (m *moving) LoadTable(ctx context.Context, id table.Identifier) (*table.Tab
 }
 
 // TestUndoRaces: the answer of the catalog proves nothing, another writer may be first, and a process that dies
-// between the commit and the note of it is told.
+// between the commit and the note of it is told (cases 70 to 72).
 func TestUndoRaces(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -74,7 +74,7 @@ func resettable(c *ckpt.Checkpoint, dst *Table, unreached error) error {
 		if n == 1 {
 			are = "is"
 		}
-		return fmt.Errorf("%s of job %s %s in the destination: %s first; %s", plural(n, "batch", "batches"), c.Job, are, rollBack(c), force)
+		return fmt.Errorf("%s of job %s %s in the destination: %s first, as ice-migrate undo does; %s", plural(n, "batch", "batches"), c.Job, are, rollBack(c), force)
 	case hidden && (c.Batches > 0 || c.Pending != nil):
 		return fmt.Errorf("snapshots of the destination have expired, so that batches of job %s may be in it: %s first; %s", c.Job, rollBack(c), force)
 	}

@@ -26,11 +26,14 @@ type party struct {
 	hears *bufio.Reader
 }
 
-func newParty(t *testing.T) *party {
+func newParty(t *testing.T) *party { return newPartyOf(t, "between.py") }
+
+// newPartyOf is a party that a script of testdata/interop makes.
+func newPartyOf(t *testing.T, script string) *party {
 	t.Helper()
 	root := checkout(t)
 	p := &party{t: t, bin: build(t, root), dir: t.TempDir()}
-	cmd := exec.Command(filepath.Join(dependencies(t, root), "venv", "bin", "python"), filepath.Join(root, "testdata", "interop", "between.py"), p.dir)
+	cmd := exec.Command(filepath.Join(dependencies(t, root), "venv", "bin", "python"), filepath.Join(root, "testdata", "interop", script), p.dir)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	var err error
@@ -58,7 +61,10 @@ func newParty(t *testing.T) *party {
 // do asks for one thing and returns the answer.
 func (p *party) do(what, table string, more ...any) map[string]any {
 	p.t.Helper()
-	request := map[string]any{"do": what, "table": table}
+	request := map[string]any{"do": what}
+	if table != "" {
+		request["table"] = table
+	}
 	for i := 0; i < len(more); i += 2 {
 		request[more[i].(string)] = more[i+1]
 	}

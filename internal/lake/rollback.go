@@ -111,8 +111,10 @@ func (t *Table) updates(m Move) ([]table.Update, error) {
 	if m.Schema == nil {
 		return out, nil
 	}
+	// One that the table has, as after columns that were added are dropped, is named by its ID: a server does not
+	// count it as added (Java's TableMetadata).
 	for _, s := range t.Metadata().Schemas() {
-		if s.ID == m.Schema.ID && s.Equals(m.Schema) {
+		if s.Equals(m.Schema) {
 			return append(out, table.NewSetCurrentSchemaUpdate(s.ID)), nil
 		}
 	}

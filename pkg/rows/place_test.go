@@ -7,7 +7,9 @@ import (
 )
 
 func TestPlace(t *testing.T) {
-	at := func(group int, row int64) rows.Cursor { return rows.Cursor{File: 2, RowGroup: group, Row: row, Path: "f"} }
+	at := func(group int, row int64) rows.Cursor {
+		return rows.Cursor{File: 2, RowGroup: group, Row: row, Path: "f"}
+	}
 	for name, c := range map[string]struct {
 		span  rows.Span
 		row   int64

@@ -51,7 +51,7 @@ interop: ## move tables of PyIceberg and Spark, and let other engines read them;
 	go test -C internal/interop -tags interop -count=1 -timeout 60m
 
 torture: ## kill and fail the programs at every system call, fill their disks; some hours, as root
-	ICEPIPE_TORTURE=1 go test -C internal/interop -tags interop -count=1 -timeout 12h -run '^Test(Torture|CommitFaults|TwoCopies|EightWriters)$$'
+	ICEPIPE_TORTURE=1 go test -C internal/interop -tags interop -count=1 -timeout 12h -run '^Test(Torture|CommitFaults|TwoCopies|EightWriters|FlatCost)$$'
 
 memory: ## hold the programs' peak memory against its bounds, over a file of 1 GB
 	go test -C internal/interop -tags memory -count=1 -timeout 30m

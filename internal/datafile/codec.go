@@ -53,6 +53,12 @@ func (z *pooledZstd) EncodeLevel(dst, src []byte, level int) []byte {
 	return e.EncodeAll(src, dst[:0])
 }
 
+// CompressBound is zstd's own bound. The library's asserts that there is something to compress, which for the
+// dictionary of a column of nulls there is not.
+func (z *pooledZstd) CompressBound(n int64) int64 {
+	return n + n>>8 + max(0, 128<<10-n)>>11
+}
+
 func (z *pooledZstd) Decode(dst, src []byte) []byte {
 	out, err := z.DecodeWithError(dst, src)
 	if err != nil {

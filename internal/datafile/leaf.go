@@ -82,7 +82,8 @@ func (l *leafEncoder) discard() {
 	if l.w == nil {
 		return
 	}
-	_ = l.w.Close() // what it would write into the sink is dropped with it
+	// Not closed: that would write a dictionary, of which the library asserts that it is not empty. The
+	// writer holds nothing but memory of Go's heap.
 	l.sink.Release()
 	l.w = nil
 }

@@ -185,7 +185,9 @@ func (c *faultCase) judge(t *testing.T, state tableState) {
 	}
 	for _, r := range c.runs[:last] {
 		lines := r.errorLines()
-		if r.code != 1 || len(lines) != 1 || !strings.Contains(r.stderr, "run the same command again to resume") {
+		// A resume that cannot commit its pending batch says so in the error itself.
+		advice := strings.Contains(r.stderr, "run the same command again to resume") || strings.Contains(r.stderr, "a run with the checkpoint commits them")
+		if r.code != 1 || len(lines) != 1 || !advice {
 			t.Errorf("exit code %d, want 1 with one error and how to go on", r.code)
 			continue
 		}

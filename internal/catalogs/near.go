@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/iceberg-go/catalog"
 
+	"icepipe/internal/spelling"
 	"icepipe/pkg/plan"
 )
 
@@ -116,7 +117,7 @@ func near(want []string, tables []listed) []string {
 
 	var found []candidate
 	for _, t := range tables {
-		whole, name := distance(fold(want), fold(t.identifier)), distance(last(want), last(t.identifier))
+		whole, name := spelling.Distance(fold(want), fold(t.identifier)), spelling.Distance(last(want), last(t.identifier))
 		if name > max(1, len(last(want))/3) && whole > 0 {
 			continue
 		}
@@ -132,27 +133,6 @@ func near(want []string, tables []listed) []string {
 		}
 	}
 	return out
-}
-
-// distance is the number of letters to add, leave out or change to make a into b.
-func distance(a, b string) int {
-	from, to := []rune(a), []rune(b)
-	row := make([]int, len(to)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, r := range from {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, s := range to {
-			cost := 1
-			if r == s {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(to)]
 }
 
 func namesOf(tables []listed) []string {

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/apache/iceberg-go"
+
+	"icepipe/internal/spelling"
 )
 
 // A field is a column, or a field of a struct in one, that a predicate asks about.
@@ -137,28 +140,12 @@ func whichNear(schema *iceberg.Schema, parts []string) string {
 	return "; there are " + strings.Join(all, ", ")
 }
 
-// distance is the number of letters to add, leave out or change to make a into b.
+// distance is how far apart two names are; those too long to be a slip of the pen are not compared.
 func distance(a, b string) int {
-	from, to := []rune(a), []rune(b)
-	if len(from)+len(to) > 400 {
-		return len(from) + len(to) // too long to be a slip of the pen
+	if n := utf8.RuneCountInString(a) + utf8.RuneCountInString(b); n > 400 {
+		return n
 	}
-	row := make([]int, len(to)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, r := range from {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, s := range to {
-			cost := 1
-			if r == s {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(to)]
+	return spelling.Distance(a, b)
 }
 
 // typeText shows a type to people, nested ones by their kind.

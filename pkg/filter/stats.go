@@ -27,31 +27,18 @@ var NoStats = Stats{Rows: -1, Nulls: -1, NaNs: -1}
 // Upper ends of texts and bytes are taken for a beginning of the greatest value as well, since there are
 // writers that cut them without counting up. UUIDs are never told by bounds: Java orders them by signed
 // halves.
-func (b *Bound) Possible(stats func(id int) Stats) bool { return possible(b.root, stats) }
-
-func possible(c condition, stats func(id int) Stats) bool {
-	switch c := c.(type) {
-	case all:
-		return true
-	case none:
-		return false
-	case group:
-		for _, kid := range c.kids {
-			if possible(kid, stats) == c.or {
-				return c.or
-			}
-		}
-		return !c.or
-	}
-	l := c.(*leaf)
-	return newKnown(l.field, stats(l.field.id())).possible(l)
+func (b *Bound) Possible(stats func(id int) Stats) bool {
+	return decide(b.root, func(l *leaf) bool { return newKnown(l.field, stats(l.field.id())).possible(l) })
 }
 
 // Certain reports whether every row is selected of rows whose columns are known by stats. It is false
 // where that cannot be told.
-func (b *Bound) Certain(stats func(id int) Stats) bool { return certain(b.root, stats) }
+func (b *Bound) Certain(stats func(id int) Stats) bool {
+	return decide(b.root, func(l *leaf) bool { return newKnown(l.field, stats(l.field.id())).certain(l) })
+}
 
-func certain(c condition, stats func(id int) Stats) bool {
+// decide is a condition's answer by those of its leaves.
+func decide(c condition, of func(*leaf) bool) bool {
 	switch c := c.(type) {
 	case all:
 		return true
@@ -59,14 +46,13 @@ func certain(c condition, stats func(id int) Stats) bool {
 		return false
 	case group:
 		for _, kid := range c.kids {
-			if certain(kid, stats) == c.or {
+			if decide(kid, of) == c.or {
 				return c.or
 			}
 		}
 		return !c.or
 	}
-	l := c.(*leaf)
-	return newKnown(l.field, stats(l.field.id())).certain(l)
+	return of(c.(*leaf))
 }
 
 // known is what Stats say of one field, in its type.

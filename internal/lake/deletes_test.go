@@ -18,7 +18,7 @@ func except(n int, gone ...int) []int {
 // counts holds Count against a number of rows (case 27).
 func counts(t *testing.T, tbl *Table, want int) {
 	t.Helper()
-	c, err := tbl.Count(t.Context(), Pin{}, nil)
+	c, err := tbl.Count(t.Context(), Pin{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

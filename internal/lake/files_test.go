@@ -27,7 +27,7 @@ func TestLyingManifest(t *testing.T) {
 		delta(t, tbl, []iceberg.DataFile{fileAt(t, tbl, iceberg.EntryContentData, path, lie).Build()})
 		_, err := tbl.PlanScan(t.Context(), ScanOptions{})
 		fails(t, "scan", err, fmt.Sprintf("holds 5 rows, but the table's manifest says %d", lie))
-		_, err = tbl.Count(t.Context(), Pin{}, nil)
+		_, err = tbl.Count(t.Context(), Pin{}, nil, nil)
 		fails(t, "count", err, "holds 5 rows")
 		if open := openFiles(t); len(open) > 0 {
 			t.Errorf("open files: %s", open)

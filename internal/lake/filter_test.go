@@ -207,7 +207,7 @@ func TestCountWhere(t *testing.T) {
 		{"id < 0", 0, 0, 0},
 		{"TRUE", 17, 3, 0},
 	} {
-		got, err := tbl.CountWhere(t.Context(), Pin{}, condition(t, c.text))
+		got, err := tbl.Count(t.Context(), Pin{}, condition(t, c.text), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

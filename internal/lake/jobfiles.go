@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/apache/iceberg-go"
-
 	"icepipe/pkg/rows"
 )
 
@@ -46,26 +44,13 @@ func (t *Table) JobFiles(ctx context.Context, branch, job string, known int64) (
 		}
 		left[m.Snapshot] = n
 	}
-	fs, err := t.FS(ctx)
-	if err != nil {
-		return out, err
-	}
-	manifests, err := last.Manifests(fs)
-	if err != nil {
-		return out, err
-	}
-	for _, m := range manifests {
-		if m.ManifestContent() != iceberg.ManifestContentData {
-			continue
+	for entry, err := range t.liveFiles(ctx, last, nil) {
+		if err != nil {
+			return out, err
 		}
-		for entry, err := range m.Entries(fs, true) {
-			if err != nil {
-				return out, err
-			}
-			if _, ours := left[entry.SnapshotID()]; ours {
-				left[entry.SnapshotID()]--
-				out.Paths[entry.DataFile().FilePath()] = true
-			}
+		if _, ours := left[entry.SnapshotID()]; ours {
+			left[entry.SnapshotID()]--
+			out.Paths[entry.DataFile().FilePath()] = true
 		}
 	}
 	for snapshot, n := range left {

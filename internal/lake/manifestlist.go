@@ -67,21 +67,34 @@ func readList(text []byte) (*manifestList, error) {
 	}
 	defer reader.Close()
 	list := &manifestList{schema: reader.Schema(), metadata: reader.Metadata(), manifests: manifests}
-	for {
-		var entry map[string]any
-		err := reader.Decode(&entry)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	err = eachRecord(reader, func(entry map[string]any) error {
 		list.entries = append(list.entries, entry)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(list.entries) != len(manifests) {
 		return nil, fmt.Errorf("it has %d entries and %d manifests", len(list.entries), len(manifests))
 	}
 	return list, nil
+}
+
+// eachRecord calls f for every record of an Avro file, to the first error.
+func eachRecord(reader *ocf.Reader, f func(map[string]any) error) error {
+	for {
+		var record map[string]any
+		err := reader.Decode(&record)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = f(record)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // replace puts one manifest, at the end, in the place of others; nil: none.

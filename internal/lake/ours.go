@@ -3,7 +3,6 @@ package lake
 import (
 	"bytes"
 	"errors"
-	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -84,7 +83,7 @@ var errNotOurs = errors.New("not ours")
 
 // entries calls f for each entry of a manifest; one that f refuses is an error.
 func (s *sorter) entries(location string, f func(map[string]any) bool) error {
-	text, err := s.read(location)
+	text, err := read(s.files, location)
 	if err != nil {
 		return err
 	}
@@ -93,24 +92,17 @@ func (s *sorter) entries(location string, f func(map[string]any) bool) error {
 		return err
 	}
 	defer reader.Close()
-	for {
-		var entry map[string]any
-		err := reader.Decode(&entry)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return eachRecord(reader, func(entry map[string]any) error {
 		if !f(entry) {
 			return errNotOurs
 		}
-	}
+		return nil
+	})
 }
 
 // own are the manifests that a list's own snapshot added; none where it cannot be read.
 func (s *sorter) own(location string) []iceberg.ManifestFile {
-	text, err := s.read(location)
+	text, err := read(s.files, location)
 	if err != nil {
 		return nil
 	}
@@ -123,13 +115,4 @@ func (s *sorter) own(location string) []iceberg.ManifestFile {
 		return nil
 	}
 	return slices.DeleteFunc(manifests, func(m iceberg.ManifestFile) bool { return m.SnapshotID() != id })
-}
-
-func (s *sorter) read(location string) ([]byte, error) {
-	f, err := s.files.Open(location)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 )
@@ -89,28 +87,12 @@ func (t *Table) HoldsRowsOf(ctx context.Context, branch string, snapshot int64) 
 	if err != nil || head == nil {
 		return false, err
 	}
-	fs, err := t.FS(ctx)
-	if err != nil {
-		return false, err
-	}
-	manifests, err := head.Manifests(fs)
-	if err != nil {
-		return false, err
-	}
-	for _, m := range manifests {
-		if m.ManifestContent() != iceberg.ManifestContentData {
-			continue
+	for entry, err := range t.liveFiles(ctx, head, nil) {
+		if err != nil {
+			return false, err
 		}
-		for entry, err := range m.Entries(fs, true) {
-			if err != nil {
-				return false, fmt.Errorf("manifest %q: %w", m.FilePath(), err)
-			}
-			if err := ctx.Err(); err != nil {
-				return false, err
-			}
-			if entry.SnapshotID() == snapshot {
-				return true, nil
-			}
+		if entry.SnapshotID() == snapshot {
+			return true, nil
 		}
 	}
 	return false, nil

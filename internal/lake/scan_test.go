@@ -294,7 +294,7 @@ func TestScanOfNothing(t *testing.T) {
 	if got := scanned(t, tbl, ScanOptions{}); len(got) > 0 {
 		t.Errorf("rows: %s", got)
 	}
-	c, err := tbl.Count(t.Context(), Pin{}, nil)
+	c, err := tbl.Count(t.Context(), Pin{}, nil, nil)
 	if err != nil || c.Rows != 0 || c.Snapshot != nil {
 		t.Errorf("count %+v, %v", c, err)
 	}

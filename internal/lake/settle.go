@@ -98,29 +98,14 @@ func (t *Table) names(ctx context.Context, history History, base *int64, files [
 	for _, f := range files {
 		want[f.FilePath()] = true
 	}
-	fs, err := t.FS(ctx)
-	if err != nil {
-		return nil, err
-	}
-	manifests, err := history.Snapshots[0].Manifests(fs)
-	if err != nil {
-		return nil, err
-	}
 	old := history.upTo(base)
-	for _, m := range manifests {
-		if m.ManifestContent() != iceberg.ManifestContentData || old[m.SnapshotID()] {
-			continue
+	skip := func(m iceberg.ManifestFile) bool { return old[m.SnapshotID()] }
+	for entry, err := range t.liveFiles(ctx, &history.Snapshots[0], skip) {
+		if err != nil {
+			return nil, err
 		}
-		for entry, err := range m.Entries(fs, true) {
-			if err != nil {
-				return nil, err
-			}
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			if want[entry.DataFile().FilePath()] {
-				return history.committed(entry.SnapshotID()), nil
-			}
+		if want[entry.DataFile().FilePath()] {
+			return history.committed(entry.SnapshotID()), nil
 		}
 	}
 	return nil, nil

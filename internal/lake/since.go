@@ -18,10 +18,12 @@ func (t *Table) committedSince(c Commit) (*Committed, error) {
 		return nil, err
 	}
 	var ahead *Mark // rows of the job behind the batch's first
-	for seen := 0; !c.isSince(at); seen++ {
-		if at == nil || seen > len(t.Metadata().Snapshots()) {
-			return nil, lasting{fmt.Errorf("branch %q of table %q no longer goes back to snapshot %d, on which the batch was to follow: it was rolled back meanwhile", c.Branch, t.Name(), *c.Since)}
+	seen := map[int64]bool{}
+	for !c.isSince(at) {
+		if at == nil || seen[at.SnapshotID] {
+			return nil, lasting{fmt.Errorf("branch %q of table %q no longer goes back to snapshot %s, on which the batch was to follow: it was rolled back meanwhile", c.Branch, t.Name(), idText(c.Since))}
 		}
+		seen[at.SnapshotID] = true
 		m, err := markOfJob(at, c.Mark.Job)
 		switch {
 		case err != nil:

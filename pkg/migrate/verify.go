@@ -193,7 +193,7 @@ func verifyCount(ctx context.Context, src, dst *Table, o VerifyOptions) (Verific
 	if o.policy() == plan.PolicyReject {
 		return verifyCountRead(ctx, src, dst, o)
 	}
-	want, err := src.lake.CountWhere(ctx, o.Source.lake(), o.Filter)
+	want, err := src.lake.Count(ctx, o.Source.lake(), o.Filter, nil)
 	if err != nil {
 		return Verification{}, err
 	}
@@ -201,7 +201,7 @@ func verifyCount(ctx context.Context, src, dst *Table, o VerifyOptions) (Verific
 	if err != nil {
 		return Verification{}, err
 	}
-	got, err := dst.lake.Count(ctx, pin, only)
+	got, err := dst.lake.Count(ctx, pin, nil, only)
 	if err != nil {
 		return Verification{}, err
 	}
@@ -240,7 +240,7 @@ func verifyCountRead(ctx context.Context, src, dst *Table, o VerifyOptions) (Ver
 	if err != nil {
 		return Verification{}, err
 	}
-	got, err := dst.lake.Count(ctx, pin, only)
+	got, err := dst.lake.Count(ctx, pin, nil, only)
 	if err != nil {
 		return Verification{}, err
 	}

@@ -114,10 +114,12 @@ func (t *Table) Audited() string {
 // hashes of the table's key and of the job; an object store layout may put bits before it.
 var ours = regexp.MustCompile(`^(?:[01]+-)?icepipe-([0-9a-f]{8})-([0-9a-f]{8})-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$`)
 
-// FileName is a new name for a data file of a job, without its suffix. Such a file can be told from those
-// of other programs, and of other tables that lie or lay in the same folder.
-func (t *Table) FileName(job string) string {
-	return "icepipe-" + t.tag() + "-" + short(job) + "-" + uuid.NewString()
+// FileNames gives a new name for a data file of a job, without its suffix, at each call. Such a file can be
+// told from those of other programs, and of other tables that lie or lay in the same folder. The function
+// may be called while the table commits.
+func (t *Table) FileNames(job string) func() string {
+	prefix := "icepipe-" + t.tag() + "-" + short(job) + "-"
+	return func() string { return prefix + uuid.NewString() }
 }
 
 // Ours reports whether a location has the name of a data file that a job of ours made for this table.

@@ -11,8 +11,9 @@ import (
 func TestFileName(t *testing.T) {
 	tbl, other := newTable(t, idAndText(), unpartitioned()), newTable(t, idAndText(), unpartitioned())
 	job := uuid.NewString()
-	name := tbl.FileName(job)
-	if again := tbl.FileName(job); again == name {
+	names := tbl.FileNames(job)
+	name := names()
+	if again := names(); again == name {
 		t.Errorf("%s twice", name)
 	}
 	for _, location := range []string{

@@ -94,9 +94,6 @@ func (j *job) same(h rows.Header, now ckpt.Settings) error {
 // noted reports whether the job was begun by a former run.
 func (j *job) noted() bool { return j.loaded }
 
-// fileName names a new data file, so that it can be told from those of others.
-func (j *job) fileName() string { return j.dst.FileName(j.note.Job) }
-
 // path is that of the checkpoint, "" where there is none.
 func (j *job) path() string {
 	if j.store == nil {

@@ -206,7 +206,7 @@ func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err
 	if err != nil {
 		return 0, err
 	}
-	config.Name = w.job.fileName
+	config.Name = w.dst.FileNames(w.job.note.Job)
 	files, err := datafile.NewWriter(ctx, config)
 	if err != nil {
 		return 0, err

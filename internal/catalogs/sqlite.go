@@ -136,7 +136,7 @@ func openSQLite(ctx context.Context, ref Ref, mode Mode) (_ *Opened, err error) 
 	} else if view {
 		return nil, fmt.Errorf("%s is a view, not a table: name the table that it reads", ref)
 	}
-	opened := sqliteCatalog{cat, ref}
+	opened := sqliteCatalog{Catalog: cat, ref: ref, db: db, properties: properties, last: &lastCommit{}}
 	tbl, err := opened.LoadTable(ctx, ref.Identifier)
 	if errors.Is(err, catalog.ErrNoSuchTable) {
 		return nil, notThere(ctx, ref, mode, db)

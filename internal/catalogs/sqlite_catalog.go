@@ -2,24 +2,23 @@ package catalogs
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 
+	"github.com/apache/iceberg-go"
 	icesql "github.com/apache/iceberg-go/catalog/sql"
 	"github.com/apache/iceberg-go/table"
 	"modernc.org/sqlite"
 )
 
-// A sqliteCatalog is the library's, but for errors of SQLite: they name the database. "disk I/O error"
-// alone tells nobody which disk.
+// A sqliteCatalog is the library's, but that a commit on a commit of its own reads no metadata, and that
+// errors of SQLite name the database: "disk I/O error" alone tells nobody which disk.
 type sqliteCatalog struct {
 	*icesql.Catalog
-	ref Ref
-}
-
-// CommitTable implements catalog.Catalog.
-func (c sqliteCatalog) CommitTable(ctx context.Context, identifier table.Identifier, requirements []table.Requirement, updates []table.Update) (table.Metadata, string, error) {
-	meta, location, err := c.Catalog.CommitTable(ctx, identifier, requirements, updates)
-	return meta, location, c.named(err)
+	ref        Ref
+	db         *sql.DB
+	properties iceberg.Properties // the catalog's
+	last       *lastCommit
 }
 
 // LoadTable implements catalog.Catalog.

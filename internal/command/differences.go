@@ -20,8 +20,6 @@ import (
 // differences takes the differing rows of a diff to where they were asked for: to stdout in some form, and
 // those that an upsert would mend to a file.
 type differences struct {
-	output string
-	stdout io.Writer
 	lines  *json.Encoder
 	csv    *csv.Writer
 	headed bool // of csv
@@ -31,7 +29,7 @@ type differences struct {
 }
 
 func newDifferences(w *World, output, fixes string, dst *migrate.Table) (*differences, error) {
-	d := &differences{output: output, stdout: w.Stdout}
+	d := &differences{}
 	switch output {
 	case "jsonl":
 		d.lines = json.NewEncoder(w.Stdout)
@@ -39,7 +37,7 @@ func newDifferences(w *World, output, fixes string, dst *migrate.Table) (*differ
 	case "csv":
 		d.csv = csv.NewWriter(w.Stdout)
 	case "arrow":
-		if isTerminal(w.Stdout) {
+		if w.Terminal(w.Stdout) {
 			return nil, usagef("an Arrow stream is not written to a terminal; send it to a file or a program")
 		}
 		schema, err := dst.ArrowSchema()

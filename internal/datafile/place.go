@@ -162,13 +162,7 @@ func (p *places) sync() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for dir := range p.folders {
-		d, err := os.Open(dir)
-		if err != nil {
-			return err
-		}
-		err = d.Sync()
-		d.Close() // opened for reading
-		if err != nil {
+		if err := localdisk.SyncDir(dir); err != nil {
 			return fmt.Errorf("sync folder %q: %w", dir, err)
 		}
 	}

@@ -149,7 +149,7 @@ func (f *syncedFile) Close() error {
 	if err := f.File.Close(); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(f.Name()))
+	return SyncDir(filepath.Dir(f.Name()))
 }
 
 // makeDir makes a directory and those above it, each of them synced in the one that holds it.
@@ -165,10 +165,11 @@ func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return SyncDir(filepath.Dir(dir))
 }
 
-func syncDir(dir string) error {
+// SyncDir makes the names in a folder last.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -136,6 +136,17 @@ type Pending struct {
 	Files     []PendingFile `json:"files"`
 }
 
+// Paths are those of the pending files; empty, not nil, where there are none. p may be nil.
+func (p *Pending) Paths() []string {
+	paths := []string{}
+	if p != nil {
+		for _, f := range p.Files {
+			paths = append(paths, f.Path)
+		}
+	}
+	return paths
+}
+
 // A PendingFile is a data file that waits for its commit.
 type PendingFile struct {
 	SpecID  int    `json:"spec_id"` // of the partition spec that it is encoded with

@@ -93,12 +93,7 @@ func pendingOf(o CleanOptions) (files []string, unlock func(), err error) {
 		unlock()
 		return nil, func() {}, err
 	}
-	if c.Pending != nil {
-		for _, f := range c.Pending.Files {
-			files = append(files, f.Path)
-		}
-	}
-	return files, unlock, nil
+	return c.Pending.Paths(), unlock, nil
 }
 
 // WriteText writes what was found for people.

@@ -242,6 +242,5 @@ func (j *job) save() error {
 	if j.store == nil {
 		return nil
 	}
-	j.note.Updated = time.Now().UTC()
-	return j.store.Save(j.note)
+	return save(j.store, j.note)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"icepipe/internal/cat"
+	"icepipe/internal/localdisk"
 	"icepipe/pkg/rows"
 )
 
@@ -78,12 +79,7 @@ func (f *rejectFile) settle() error {
 	if err := os.Rename(f.file.Name(), f.path); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(f.path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
+	return localdisk.SyncDir(filepath.Dir(f.path))
 }
 
 // add writes an entry: the row of the source that the error names.

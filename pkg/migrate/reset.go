@@ -42,12 +42,7 @@ func Reset(store *ckpt.Store, dst *Table, unreached error, force bool) (Forgotte
 			return Forgotten{}, fmt.Errorf("checkpoint %q: %w", store.Path(), err)
 		}
 	}
-	f := Forgotten{Job: c.Job, State: c.State, Batches: c.Batches, Before: c.DestSnapshotBefore, Pending: []string{}, Forced: force}
-	if c.Pending != nil {
-		for _, p := range c.Pending.Files {
-			f.Pending = append(f.Pending, p.Path)
-		}
-	}
+	f := Forgotten{Job: c.Job, State: c.State, Batches: c.Batches, Before: c.DestSnapshotBefore, Pending: c.Pending.Paths(), Forced: force}
 	return f, store.Reset()
 }
 

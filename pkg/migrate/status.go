@@ -39,15 +39,10 @@ func StatusOf(ctx context.Context, c *ckpt.Checkpoint, dst *Table) (Status, erro
 		Source:      End{Identifier: c.Source.Identifier, UUID: c.Source.UUID},
 		Destination: End{Identifier: c.Destination.Identifier, UUID: c.Destination.UUID},
 		Rows:        c.Totals.RowsMoved, Batches: c.Batches, Cursor: c.Cursor, LastSnapshot: c.LastSnapshot,
-		Pending: []string{}, Notes: append([]string{}, c.Warnings...),
+		Pending: c.Pending.Paths(), Notes: append([]string{}, c.Warnings...),
 	}
 	if id := c.Source.SnapshotID; id != "" {
 		s.Source.SnapshotID = &id
-	}
-	if c.Pending != nil {
-		for _, f := range c.Pending.Files {
-			s.Pending = append(s.Pending, f.Path)
-		}
 	}
 	s.Next = next(c)
 	if dst != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,23 +21,6 @@ type UndoOptions struct {
 	DryRun bool // say what would change, and change nothing
 	Force  bool // take back the snapshots of other writers too, and what cannot be told apart any more
 	Schema bool // drop the columns that the job added
-}
-
-// An Undoing is what an undo or a redo did, or would do.
-type Undoing struct {
-	Job       string   `json:"job"`
-	State     string   `json:"state"` // of the job afterwards
-	Branch    string   `json:"branch"`
-	From      *string  `json:"from_snapshot"`     // head of the branch before; null: none
-	To        *string  `json:"to_snapshot"`       // and after
-	Snapshots []string `json:"snapshots"`         // of the job, that are taken back or put back, oldest first
-	Others    []string `json:"foreign_snapshots"` // and those of other writers
-	Dropped   []string `json:"columns_dropped"`
-	Kept      []string `json:"columns_kept"` // that the job added
-	Pending   []string `json:"pending_files"`
-	DryRun    bool     `json:"dry_run"`
-
-	redo bool
 }
 
 // Undo takes a job's batches back: its branch goes to the snapshot that it was at before the job, also where it
@@ -142,11 +124,7 @@ func planUndo(c *ckpt.Checkpoint, dst *lake.Table, o UndoOptions) (Undoing, lake
 		return u, move, err
 	}
 	u.From, u.To = snapshotText(move.From), snapshotText(move.To)
-	if c.Pending != nil {
-		for _, p := range c.Pending.Files {
-			u.Pending = append(u.Pending, p.Path)
-		}
-	}
+	u.Pending = c.Pending.Paths()
 	u.split(between(history, move.To), c.Job)
 	switch {
 	case len(u.Snapshots) == 0 && !(o.Force && len(u.Others) > 0):
@@ -170,10 +148,6 @@ func planUndo(c *ckpt.Checkpoint, dst *lake.Table, o UndoOptions) (Undoing, lake
 		}
 	}
 	return u, move, nil
-}
-
-func newUndoing(c *ckpt.Checkpoint, state string) Undoing {
-	return Undoing{Job: c.Job, State: state, Branch: c.Destination.Branch, Snapshots: []string{}, Others: []string{}, Dropped: []string{}, Kept: []string{}, Pending: []string{}}
 }
 
 // before is the snapshot that an undo goes back to, nil for none.
@@ -219,22 +193,6 @@ func between(history lake.History, after *int64) []table.Snapshot {
 	return out
 }
 
-// split tells the job's snapshots from those of others.
-func (u *Undoing) split(snapshots []table.Snapshot, job string) {
-	for _, s := range snapshots {
-		id := strconv.FormatInt(s.SnapshotID, 10)
-		if s.Summary != nil && s.Summary.Properties[lake.MarkJob] == job {
-			u.Snapshots = append(u.Snapshots, id)
-			continue
-		}
-		what := "snapshot"
-		if s.Summary != nil {
-			what = string(s.Summary.Operation)
-		}
-		u.Others = append(u.Others, fmt.Sprintf("%s (%s at %s)", id, what, time.UnixMilli(s.TimestampMs).UTC().Format(time.RFC3339)))
-	}
-}
-
 // added are the paths of the columns that the job added, and not another writer before it could.
 func added(c *ckpt.Checkpoint) ([][]string, error) {
 	if len(c.Plan) == 0 {
@@ -252,121 +210,4 @@ func added(c *ckpt.Checkpoint) ([][]string, error) {
 		}
 	}
 	return out, nil
-}
-
-func sameSnapshot(a, b *string) bool { return text(a) == text(b) }
-
-func text(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
-}
-
-// Redo puts back what Undo took: the branch goes to the snapshot that it was taken from, with the columns that
-// were dropped, and the job is what it was: a run goes on with it where it was not complete. It refuses where the
-// branch has moved since, and where that snapshot has expired.
-func Redo(ctx context.Context, store *ckpt.Store, dst *Table, dry bool) (Undoing, error) {
-	return locked(ctx, store, dst, dry, func(c *ckpt.Checkpoint) (Undoing, error) {
-		switch {
-		case c.State != ckpt.Undone:
-			return Undoing{}, fmt.Errorf("job %s was not undone; there is nothing to redo", c.Job)
-		case c.Left == nil:
-			return Undoing{}, fmt.Errorf("where the destination was before job %s was undone is not recorded", c.Job)
-		}
-		u, move, err := planRedo(c, dst.lake)
-		if err != nil || dry {
-			return u, err
-		}
-		if !sameSnapshot(u.From, u.To) || move.Schema != nil {
-			if err := dst.lake.Move(ctx, move); err != nil {
-				return u, err
-			}
-		}
-		c.State, c.Left = c.Left.State, nil
-		return u, save(store, c)
-	})
-}
-
-func planRedo(c *ckpt.Checkpoint, dst *lake.Table) (Undoing, lake.Move, error) {
-	u := newUndoing(c, c.Left.State)
-	u.redo = true
-	move := lake.Move{Branch: c.Destination.Branch}
-	history, err := dst.History(move.Branch)
-	if err != nil {
-		return u, move, err
-	}
-	if len(history.Snapshots) > 0 {
-		move.From = &history.Snapshots[0].SnapshotID
-	}
-	if c.Left.Head != "" {
-		id, err := strconv.ParseInt(c.Left.Head, 10, 64)
-		if err != nil {
-			return u, move, fmt.Errorf("the head that was left, %q: %w", c.Left.Head, err)
-		}
-		move.To = &id
-	}
-	u.From, u.To = snapshotText(move.From), snapshotText(move.To)
-	if id := c.Left.SchemaID; id != nil && *id != dst.Schema().ID {
-		if move.Schema = dst.SchemaByID(*id); move.Schema == nil {
-			return u, move, fmt.Errorf("schema %d, with the columns that the undo dropped, is not in the table's metadata any more", *id)
-		}
-	}
-	if sameSnapshot(u.From, u.To) {
-		return u, move, nil // it was put back without a note
-	}
-	if !sameSnapshot(u.From, c.DestSnapshotBefore) {
-		return u, move, fmt.Errorf("branch %q is at snapshot %s, and the undo left it at %s: another writer has moved it since, and a redo would take that back; it is for another tool, or ice-migrate reset and a new job", move.Branch, orNone(u.From), orNone(c.DestSnapshotBefore))
-	}
-	if dst.Metadata().SnapshotByID(*move.To) == nil {
-		return u, move, fmt.Errorf("snapshot %s, which the undo took the destination from, has expired: ice-migrate reset forgets the job, so that it can be begun anew", *u.To)
-	}
-	for id := move.To; id != nil && !sameSnapshot(snapshotText(id), u.From); {
-		s := dst.Metadata().SnapshotByID(*id)
-		if s == nil {
-			break
-		}
-		u.split([]table.Snapshot{*s}, c.Job)
-		id = s.ParentSnapshotID
-	}
-	slices.Reverse(u.Snapshots)
-	slices.Reverse(u.Others)
-	return u, move, nil
-}
-
-// WriteText says what was undone or redone, or would be.
-func (u Undoing) WriteText(w io.Writer) error {
-	verb, took := "undone", "taken back"
-	if u.redo {
-		verb, took = "redone", "put back"
-	}
-	is := "is"
-	if u.DryRun {
-		is = "would be"
-	}
-	lines := []string{fmt.Sprintf("job %s %s %s: branch %s goes from snapshot %s to %s", u.Job, is, verb, u.Branch, orNone(u.From), orNone(u.To))}
-	if sameSnapshot(u.From, u.To) {
-		lines[0] = fmt.Sprintf("job %s %s %s: branch %s stays at snapshot %s, which holds no batch to take", u.Job, is, verb, u.Branch, orNone(u.From))
-		if u.redo {
-			lines[0] = fmt.Sprintf("job %s %s %s: branch %s is at snapshot %s already", u.Job, is, verb, u.Branch, orNone(u.From))
-		}
-	}
-	lines = append(lines, fmt.Sprintf("%s of the job %s", plural(int64(len(u.Snapshots)), "snapshot", "snapshots"), took))
-	for _, o := range u.Others {
-		lines = append(lines, fmt.Sprintf("snapshot of another writer %s: %s", took, o))
-	}
-	for _, c := range u.Dropped {
-		lines = append(lines, "column "+c+" dropped")
-	}
-	for _, c := range u.Kept {
-		lines = append(lines, "column "+c+", which the job added, stays")
-	}
-	for _, p := range u.Pending {
-		lines = append(lines, "pending file "+p+" stays; ice-migrate clean finds it")
-	}
-	if u.DryRun {
-		lines = append(lines, "nothing was changed: this was a dry run")
-	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
-	return err
 }

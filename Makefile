@@ -5,6 +5,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEPS        := $(or $(ICEPIPE_DEPS),$(CURDIR)/.cache/interop)
 FUZZTIME    ?= 30s
 ROWS        ?= 10000000
+TORTURES    ?= Torture|CommitFaults|TwoCopies|EightWriters|FlatCost|FilterRandom|VerifyAndUndo
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test check format tidy vet staticcheck race interop torture memory bench fuzz
@@ -50,8 +51,9 @@ race:
 interop: ## move tables of PyIceberg and Spark, and let other engines read them; ONLY="NAME …" for some
 	go test -C internal/interop -tags interop -count=1 -timeout 60m
 
-torture: ## kill and fail the programs at every system call, fill their disks; some hours, as root
-	ICEPIPE_TORTURE=1 go test -C internal/interop -tags interop -count=1 -timeout 12h -run '^Test(Torture|CommitFaults|TwoCopies|EightWriters|FlatCost)$$'
+torture: ## all of what interop tries a sample of: kills at every system call, full disks, random tables; hours, as root
+	ICEPIPE_TORTURE=1 go test -C internal/interop -tags interop -count=1 -timeout 12h -run '^Test($(TORTURES))$$'
+	ICEPIPE_TORTURE=1 go test -count=1 -timeout 3h -run '^TestEqualTables$$' ./pkg/migrate
 
 memory: ## hold the programs' peak memory against its bounds, over a file of 1 GB
 	go test -C internal/interop -tags memory -count=1 -timeout 30m
@@ -64,6 +66,6 @@ fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for package in $$(go list ./...); do \
 	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 	    echo "$$package $$target"; \
-	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$package; \
 	  done; \
 	done

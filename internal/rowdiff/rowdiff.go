@@ -238,5 +238,5 @@ func (d *Diff) near(column int, a, b []byte) bool {
 	}
 	x, hasX := rowform.Double(a)
 	y, hasY := rowform.Double(b)
-	return hasX && hasY && math.Abs(x-y) <= most
+	return hasX && hasY && near(x, y, most)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -142,6 +143,84 @@ func TestDifferences(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "needs keys") {
 		t.Errorf("a tolerance without keys: %v", err)
 	}
+}
+
+// TestSharedKey: as many rows of one key as there are differ in no time, whatever their values.
+func TestSharedKey(t *testing.T) {
+	const n = 40000
+	var a, b, c []row
+	for i := range int64(n) {
+		a = append(a, row{7, fmt.Sprint(i), 1})
+		b = append(b, row{7, fmt.Sprint((i*7919 + 1) % (n + 1)), 1}) // all but one of a's, and another one
+		c = append(c, row{7, fmt.Sprint(i), 2})
+	}
+	d := Diff{Form: form(t), Keys: []int{0}}
+	got, _ := told(t, d, a, b)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "changed 1:") {
+		t.Errorf("%d differences, want one row that changed: %.5q", len(got), got)
+	}
+	if got, totals := told(t, d, a, c); len(got) != n || totals.Changed != n {
+		t.Errorf("%d differences, %+v; want all changed", len(got), totals)
+	}
+	d.Tolerance = map[int]float64{2: 1}
+	if got, totals := told(t, d, a, c); !totals.Agree() {
+		t.Errorf("%d differences %+v within a tolerance", len(got), totals)
+	}
+}
+
+// TestTolerance: of rows of one key as many are paired as can be, which trying all ways finds out.
+func TestTolerance(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	d := Diff{Form: form(t), Keys: []int{0}, Tolerance: map[int]float64{2: 1}}
+	for _, tt := range []struct {
+		a, b    []float64
+		most    float64
+		differs int64
+	}{
+		{[]float64{1, 2}, []float64{2, 3}, 1, 0}, // 2 is not for 2
+		{[]float64{-2, -1}, []float64{-3, -2}, 1, 0},
+		{[]float64{nan, inf, -inf, 1}, []float64{-inf, 1.5, nan, inf}, 1, 0},
+		{[]float64{nan, inf, 1}, []float64{1, -inf, 1}, inf, 2},
+		{[]float64{0, 1}, []float64{math.Copysign(0, -1), 1}, 0, 0},
+		{[]float64{1, 1, 1}, []float64{1, 1}, 1, 1},
+	} {
+		d.Tolerance[2] = tt.most
+		if got, totals := told(t, d, ofKey(tt.a), ofKey(tt.b)); totals.Changed+totals.Missing+totals.Extra != tt.differs {
+			t.Errorf("%v and %v by %g: %q", tt.a, tt.b, tt.most, got)
+		}
+	}
+	d.Tolerance[2] = 1
+	rnd := rand.New(rand.NewPCG(9, 1))
+	for range 300 {
+		var a, b []float64
+		for range 1 + rnd.IntN(5) {
+			a, b = append(a, float64(rnd.IntN(16)-8)/2), append(b, float64(rnd.IntN(16)-8)/2)
+		}
+		if got, totals := told(t, d, ofKey(a), ofKey(b)); int(totals.Changed) != len(a)-pairs(a, b) {
+			t.Errorf("%v and %v: %q; want %d pairs", a, b, got, pairs(a, b))
+		}
+	}
+}
+
+func ofKey(x []float64) (out []row) {
+	for _, v := range x {
+		out = append(out, row{1, "", v})
+	}
+	return out
+}
+
+// pairs is how many of a have one of b within 1 of their own.
+func pairs(a, b []float64) int {
+	if len(a) == 0 {
+		return 0
+	}
+	best := pairs(a[1:], b)
+	for i, x := range b {
+		if math.Abs(a[0]-x) <= 1 {
+			best = max(best, 1+pairs(a[1:], slices.Delete(slices.Clone(b), i, i+1)))
+		}
+	}
+	return best
 }
 
 // TestSpill: what is found does not hang on how much memory there is, and nothing is left on disk.

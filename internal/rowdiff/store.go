@@ -265,7 +265,7 @@ func (s *store) comparePart(a, b *part, emit func(Difference) error) error {
 	}
 	keys := make([]string, 0, len(rows))
 	for k, g := range rows {
-		if !g.settle() {
+		if !g.agrees() {
 			keys = append(keys, k)
 		}
 	}

@@ -147,7 +147,7 @@ func TestDifferences(t *testing.T) {
 
 // TestSharedKey: as many rows of one key as there are differ in no time, whatever their values.
 func TestSharedKey(t *testing.T) {
-	const n = 40000
+	const n = 20000
 	var a, b, c []row
 	for i := range int64(n) {
 		a = append(a, row{7, fmt.Sprint(i), 1})
@@ -191,7 +191,7 @@ func TestTolerance(t *testing.T) {
 	}
 	d.Tolerance[2] = 1
 	rnd := rand.New(rand.NewPCG(9, 1))
-	for range 300 {
+	for range 60 {
 		var a, b []float64
 		for range 1 + rnd.IntN(5) {
 			a, b = append(a, float64(rnd.IntN(16)-8)/2), append(b, float64(rnd.IntN(16)-8)/2)

@@ -131,7 +131,7 @@ func (r Rejects) ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, 
 			yield(rows.Span{}, err)
 			return
 		}
-		defer s.close()
+		defer s.close(false)
 		for span, err := range in.Spans {
 			if err == nil {
 				span, err = s.projected(span)
@@ -141,7 +141,8 @@ func (r Rejects) ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, 
 				return
 			}
 		}
-		if err := s.close(); err != nil {
+		_, unsealed := in.Seal()
+		if err := s.close(unsealed == nil); err != nil {
 			yield(rows.Span{}, err)
 		}
 	}

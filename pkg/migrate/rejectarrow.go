@@ -1,15 +1,14 @@
 package migrate
 
 import (
-	"fmt"
+	"errors"
 	"io"
+	"iter"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-
-	"icepipe/pkg/rows"
 )
 
 // arrowRejects writes an Arrow stream: the columns of an entry, and the source row as a struct.
@@ -18,14 +17,16 @@ type arrowRejects struct {
 	schema *arrow.Schema
 }
 
-func newArrowRejects(w io.Writer, source *arrow.Schema) *arrowRejects {
+func newArrowRejects(source *arrow.Schema) *arrowRejects {
 	text := func(name string) arrow.Field { return arrow.Field{Name: name, Type: arrow.BinaryTypes.String} }
 	schema := arrow.NewSchema([]arrow.Field{
 		text("file"), {Name: "row_group", Type: arrow.PrimitiveTypes.Int32}, {Name: "row", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
 		text("cursor"), text("column"), text("value"), text("rule"), {Name: "source", Type: arrow.StructOf(source.Fields()...)},
 	}, nil)
-	return &arrowRejects{out: ipc.NewWriter(w, ipc.WithSchema(schema)), schema: schema}
+	return &arrowRejects{schema: schema}
 }
+
+func (a *arrowRejects) start(w io.Writer) { a.out = ipc.NewWriter(w, ipc.WithSchema(a.schema)) }
 
 func (a *arrowRejects) add(source arrow.RecordBatch, bad *PlacedError) error {
 	e := entryOf(bad)
@@ -55,29 +56,54 @@ func (a *arrowRejects) add(source arrow.RecordBatch, bad *PlacedError) error {
 // flush has nothing to do: every entry is written through.
 func (a *arrowRejects) flush() error { return nil }
 
-// keep copies entries up to where the stream was cut off. The end of an Arrow stream is never written, for
+// records are those of a file up to where it was cut off. The end of an Arrow stream is never written, for
 // more may come.
-func (a *arrowRejects) keep(old io.Reader, before rows.Cursor) error {
-	in, err := ipc.NewReader(old)
-	if err != nil {
-		return nil //nolint:nilerr // an empty file, or one that was cut off in its schema
-	}
-	defer in.Release()
-	if !in.Schema().Equal(a.schema) {
-		return fmt.Errorf("it holds rows of other columns; give another file")
-	}
-	for in.Next() {
-		rec := in.RecordBatch()
-		for i := range int(rec.NumRows()) {
-			at, err := rows.ParseCursor(rec.Column(3).(*array.String).Value(i))
-			if err != nil {
-				return fmt.Errorf("%w; give another file", err)
-			}
-			if at.Compare(before) >= 0 {
-				return nil
+func (a *arrowRejects) records(old io.Reader) iter.Seq2[arrow.RecordBatch, error] {
+	return func(yield func(arrow.RecordBatch, error) bool) {
+		in, err := ipc.NewReader(old)
+		if err != nil {
+			return // an empty file, or one that was cut off in its schema
+		}
+		defer in.Release()
+		if !in.Schema().Equal(a.schema) {
+			yield(nil, errors.New("it holds rows of other columns"))
+			return
+		}
+		for in.Next() {
+			if !yield(in.RecordBatch(), nil) {
+				return
 			}
 		}
-		if err := a.out.Write(rec); err != nil {
+	}
+}
+
+func (a *arrowRejects) entries(old io.Reader) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		for rec, err := range a.records(old) {
+			if err != nil {
+				yield(entry{}, err)
+				return
+			}
+			for i := range int(rec.NumRows()) {
+				text := func(column int) string { return rec.Column(column).(*array.String).Value(i) }
+				if !yield(entry{Cursor: text(3), Column: text(4), Rule: text(6)}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (a *arrowRejects) keep(old io.Reader, n int) error {
+	for rec, err := range a.records(old) {
+		if err != nil || n == 0 {
+			return err
+		}
+		head := rec.NewSlice(0, min(int64(n), rec.NumRows()))
+		n -= int(head.NumRows())
+		err := a.out.Write(head)
+		head.Release()
+		if err != nil {
 			return err
 		}
 	}

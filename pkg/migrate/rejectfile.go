@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -18,17 +19,38 @@ import (
 )
 
 // A rejectFile keeps rejected rows. Its entries ascend by cursor.
+//
+// What a former run rejected behind the stream's start is not taken out before this run says something
+// else: a run that reads again what is committed, and ends before it has come as far, loses none of it.
 type rejectFile struct {
 	path  string
-	file  *os.File
 	form  rejectForm
+	kept  int     // entries of the former run that stay
+	ahead *former // its entries behind them; nil once the file is written anew
+	file  *os.File
 	dirty bool
+}
+
+// former are the entries of a former run that are still to be said again.
+type former struct {
+	file *os.File
+	next entry
+	pull func() (entry, error, bool)
+	stop func()
+}
+
+func (f *former) close() {
+	f.stop()
+	f.file.Close()
 }
 
 // A rejectForm writes entries in one format.
 type rejectForm interface {
-	// keep copies the entries before a cursor from what the file held.
-	keep(old io.Reader, before rows.Cursor) error
+	// entries are those that a file holds, up to where it was cut off.
+	entries(old io.Reader) iter.Seq2[entry, error]
+	start(w io.Writer)
+	// keep copies the first n entries from what the file held.
+	keep(old io.Reader, n int) error
 	add(source arrow.RecordBatch, e *PlacedError) error
 	flush() error
 }
@@ -36,35 +58,76 @@ type rejectForm interface {
 // openRejects begins a reject file for a stream of rows of a schema that starts at first: entries before it
 // stay.
 func openRejects(path string, schema *arrow.Schema, first rows.Cursor) (*rejectFile, error) {
-	fail := func(err error) (*rejectFile, error) { return nil, fmt.Errorf("reject file %q: %w", path, err) }
+	f := &rejectFile{path: path, form: &lineRejects{}}
+	switch filepath.Ext(path) {
+	case ".arrow", ".arrows", ".ipc":
+		f.form = newArrowRejects(schema)
+	}
+	if err := f.open(first); err != nil {
+		return nil, fmt.Errorf("reject file %q: %w", path, err)
+	}
+	return f, nil
+}
+
+// open counts the entries before first.
+func (f *rejectFile) open(first rows.Cursor) error {
+	had, err := os.Open(f.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return f.renew()
+	}
+	if err != nil {
+		return err
+	}
+	next, stop := iter.Pull2(f.form.entries(bufio.NewReader(had)))
+	f.ahead = &former{file: had, pull: next, stop: stop}
+	for {
+		e, err, ok := next()
+		var at rows.Cursor
+		if ok && err == nil {
+			at, err = rows.ParseCursor(e.Cursor)
+		}
+		switch {
+		case err != nil:
+			f.ahead.close()
+			return fmt.Errorf("%w; give another file", err)
+		case !ok:
+			return f.renew()
+		case at.Compare(first) >= 0:
+			f.ahead.next = e
+			return nil
+		}
+		f.kept++
+	}
+}
+
+// renew writes the file anew with the entries that stay; those behind them go.
+func (f *rejectFile) renew() error {
+	if f.ahead != nil {
+		f.ahead.close()
+		f.ahead = nil
+	}
 	var old io.Reader = bytes.NewReader(nil)
-	switch had, err := os.Open(path); {
+	switch had, err := os.Open(f.path); {
 	case err == nil:
 		defer had.Close()
 		old = bufio.NewReader(had)
 	case !errors.Is(err, os.ErrNotExist):
-		return fail(err)
+		return err
 	}
-	fresh, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	fresh, err := os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+"-*")
 	if err != nil {
-		return fail(err)
+		return err
 	}
-	f := &rejectFile{path: path, file: fresh}
-	switch filepath.Ext(path) {
-	case ".arrow", ".arrows", ".ipc":
-		f.form = newArrowRejects(fresh, schema)
-	default:
-		f.form = &lineRejects{out: bufio.NewWriter(fresh)}
-	}
-	if err = f.form.keep(old, first); err == nil {
+	f.file = fresh
+	f.form.start(fresh)
+	if err = f.form.keep(old, f.kept); err == nil {
 		err = f.settle()
 	}
 	if err != nil {
 		fresh.Close()
 		os.Remove(fresh.Name())
-		return fail(err)
 	}
-	return f, nil
+	return err
 }
 
 // settle puts the new file in the place of the old one.
@@ -82,23 +145,43 @@ func (f *rejectFile) settle() error {
 	return localdisk.SyncDir(filepath.Dir(f.path))
 }
 
-// add writes an entry: the row of the source that the error names.
+// add writes an entry, unless a former run has: the row of the source that the error names.
 func (f *rejectFile) add(source arrow.RecordBatch, e *PlacedError) error {
-	f.dirty = true
-	if err := f.form.add(source, e); err != nil {
+	if err := f.put(source, e); err != nil {
 		return fmt.Errorf("reject file %q: %w", f.path, err)
 	}
 	return nil
 }
 
-// sync makes what was written safe.
-func (f *rejectFile) sync() error {
-	if !f.dirty {
+func (f *rejectFile) put(source arrow.RecordBatch, e *PlacedError) error {
+	if f.ahead != nil && f.ahead.next.says(entryOf(e)) {
+		f.kept++
+		var err error
+		var ok bool
+		if f.ahead.next, err, ok = f.ahead.pull(); err != nil || !ok {
+			return f.renew()
+		}
 		return nil
 	}
-	err := f.form.flush()
-	if err == nil {
-		err = f.file.Sync()
+	if f.ahead != nil {
+		if err := f.renew(); err != nil {
+			return err
+		}
+	}
+	f.dirty = true
+	return f.form.add(source, e)
+}
+
+// sync makes what was written safe.
+func (f *rejectFile) sync() error {
+	var err error
+	switch {
+	case f.ahead != nil:
+		err = f.ahead.file.Sync()
+	case f.dirty:
+		if err = f.form.flush(); err == nil {
+			err = f.file.Sync()
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("reject file %q: %w", f.path, err)
@@ -107,8 +190,18 @@ func (f *rejectFile) sync() error {
 	return nil
 }
 
-// close ends the file without another word: what is not synced belongs to a batch that did not end.
-func (f *rejectFile) close() error {
+// close ends the file without another word: what is not synced belongs to a batch that did not end. Of a
+// stream that is whole nothing stays that it did not say.
+func (f *rejectFile) close(whole bool) error {
+	if f.ahead != nil {
+		if !whole {
+			f.ahead.close()
+			return nil
+		}
+		if err := f.renew(); err != nil {
+			return fmt.Errorf("reject file %q: %w", f.path, err)
+		}
+	}
 	if err := f.sync(); err != nil {
 		f.file.Close()
 		return err
@@ -135,6 +228,11 @@ func entryOf(e *PlacedError) entry {
 	return out
 }
 
+// says reports whether two entries are of the same row and reason.
+func (e entry) says(o entry) bool {
+	return e.Cursor == o.Cursor && e.Column == o.Column && e.Rule == o.Rule
+}
+
 // lineRejects writes JSON lines.
 type lineRejects struct{ out *bufio.Writer }
 
@@ -152,30 +250,38 @@ func (l *lineRejects) add(source arrow.RecordBatch, e *PlacedError) error {
 
 func (l *lineRejects) flush() error { return l.out.Flush() }
 
-// keep copies lines; one that was cut off is left out.
-func (l *lineRejects) keep(old io.Reader, before rows.Cursor) error {
+func (l *lineRejects) start(w io.Writer) { l.out = bufio.NewWriter(w) }
+
+// entries reads lines; one that was cut off is left out.
+func (l *lineRejects) entries(old io.Reader) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		in := bufio.NewReader(old)
+		for n := 1; ; n++ {
+			line, err := in.ReadBytes('\n')
+			if err == io.EOF {
+				return
+			}
+			var e entry
+			if err == nil && (json.Unmarshal(line, &e) != nil || e.Cursor == "") {
+				err = fmt.Errorf("line %d is no rejected row", n)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (l *lineRejects) keep(old io.Reader, n int) error {
 	in := bufio.NewReader(old)
-	for n := 1; ; n++ {
+	for range n {
 		line, err := in.ReadBytes('\n')
-		if err == io.EOF {
-			return nil
+		if err == nil {
+			_, err = l.out.Write(line)
 		}
 		if err != nil {
-			return err
-		}
-		var e entry
-		if err := json.Unmarshal(line, &e); err != nil || e.Cursor == "" {
-			return fmt.Errorf("line %d is no rejected row; give another file", n)
-		}
-		at, err := rows.ParseCursor(e.Cursor)
-		if err != nil {
-			return fmt.Errorf("line %d: %w; give another file", n, err)
-		}
-		if at.Compare(before) >= 0 {
-			return nil
-		}
-		if _, err := l.out.Write(line); err != nil {
 			return err
 		}
 	}
+	return nil
 }

@@ -14,9 +14,10 @@ import (
 // them (plan.PolicyReject). The zero value is for every other policy.
 type Rejects struct {
 	// File gets each rejected row whole, as the source has it, with reason and place: an Arrow stream if
-	// its name ends in .arrow, .arrows or .ipc, else JSON lines. When the first row is taken, entries at or
-	// behind the stream's first cursor are removed from it, so that a resumed run leaves none twice. What is
-	// rejected is in the file, and synced, before the batch that it belongs to ends.
+	// its name ends in .arrow, .arrows or .ipc, else JSON lines. Entries at or behind the stream's first
+	// cursor are removed from it, so that a resumed run leaves none twice, but not before the stream says
+	// something else than they do. What is rejected is in the file, and synced, before the batch that it
+	// belongs to ends.
 	File string
 	// Max is how many rows may be rejected in a run; one more is an error. 0: any number.
 	Max int64
@@ -63,12 +64,12 @@ func (s *sorter) begin(in rows.Stream) error {
 	return err
 }
 
-// close makes the last rejected rows safe.
-func (s *sorter) close() error {
+// close makes the last rejected rows safe. It is told whether the stream came to its end.
+func (s *sorter) close(whole bool) error {
 	if s.file == nil {
 		return nil
 	}
-	err := s.file.close()
+	err := s.file.close(whole)
 	s.file, s.failed = nil, s.failed || err != nil
 	return err
 }

@@ -190,6 +190,54 @@ func TestRejectsAreNotDoubled(t *testing.T) {
 	}
 }
 
+// A pipe that reads from the start again, and dies before it has come to where the job stands, keeps what was
+// rejected up to there; so does one of a job that is complete.
+func TestRejectsOutliveShorterRuns(t *testing.T) {
+	for _, name := range []string{"r.jsonl", "r.arrow"} {
+		t.Run(name, func(t *testing.T) {
+			from, to := newStore(t), newStore(t)
+			from.create(t, "src", iceberg.NewSchema(0, field(1, "id", prim.Int64), field(2, "v", prim.String)))
+			var all, want []string
+			for i := range 12 {
+				all = append(all, fmt.Sprintf(`{"id":%d,"v":"%s%d"}`, i, []string{"", "x"}[i%2], i))
+				if i%2 == 1 {
+					want = append(want, fmt.Sprintf(`%d v "x%d" does not read as long %s`, i, i, all[i]))
+				}
+			}
+			from.insert(t, "src", all...)
+			to.create(t, "dst", iceberg.NewSchema(0, field(1, "id", prim.Int64), field(2, "v", prim.Int64)))
+			j := newJob(from, to, 2)
+			j.scan.RecordRows = 2
+			j.checkpoint = checkpointPath(t)
+			j.reconcile.OnCastError = plan.PolicyReject
+			j.rejects.File = filepath.Join(t.TempDir(), name)
+			stops := func(after int64) {
+				t.Helper()
+				j.rejects.Max = after
+				_, err := j.three(t.Context(), t)
+				wantError(t, err, "rows do not fit")
+				if len(rejected(t, j.rejects.File)) < int(after) {
+					t.Errorf("%d entries after a run of %d", len(rejected(t, j.rejects.File)), after)
+				}
+			}
+			j.spoil = brokenAfter(4, errors.New("broken"))
+			_, err := j.three(t.Context(), t)
+			wantError(t, err, "broken")
+			j.spoil = nil
+			stops(1)
+			equal(t, "rejected", rejected(t, j.rejects.File), want)
+			j.rejects.Max = 0
+			j.shortcut = true
+			_, err = j.three(t.Context(), t)
+			must(t, err)
+			equal(t, "rejected", rejected(t, j.rejects.File), want)
+			j.shortcut = false
+			stops(2) // of what is complete
+			equal(t, "rejected", rejected(t, j.rejects.File), want)
+		})
+	}
+}
+
 // What is no reject file is not written over; too many rejects are an error; null takes the place of values.
 func TestRejectPolicies(t *testing.T) {
 	from := newStore(t)

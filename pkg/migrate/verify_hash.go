@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -173,7 +174,8 @@ func rowText(form *rowform.Form, row []byte) (string, error) {
 			return "", err
 		}
 		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
-		fmt.Fprintf(&b, "%q:%s", f.Name, text)
+		name, _ := json.Marshal(f.Name) // text always can be
+		fmt.Fprintf(&b, "%s:%s", name, text)
 	}
 	return b.String() + "}", nil
 }

@@ -45,9 +45,12 @@ func verifySample(ctx context.Context, src, dst *Table, o VerifyOptions) (Verifi
 	missing, extra := source.against(&dest, int(size))
 	n := int64(max(len(source.rows), len(dest.rows)))
 	v.SampleSize = &n
-	v.Matches = len(missing)+len(extra) == 0
+	v.Matches = len(missing)+len(extra) == 0 && source.seen == dest.seen
 	v.Details = append(v.Details, fmt.Sprintf("%s compared: %s not in the destination, %s not in the source",
 		plural(n, "row", "rows"), grouped(int64(len(missing))), grouped(int64(len(extra)))))
+	if source.seen != dest.seen {
+		v.Details = append(v.Details, fmt.Sprintf("the source has %s, the destination %s", plural(source.seen, "row", "rows"), plural(dest.seen, "row", "rows")))
+	}
 	limit := o.Limit
 	if limit == 0 {
 		limit = DefaultLimit

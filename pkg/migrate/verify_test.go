@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -226,10 +227,39 @@ func TestSampleSizes(t *testing.T) {
 	if found < 6 || found == 45 {
 		t.Errorf("%d of 45 sizes found a row that differs", found)
 	}
+	s.create(t, "less", people())
+	s.put(t, "less", ids(0, 39), 7)
+	for n := range int64(5) { // a row fewer is seen, though it may not be of the sample
+		v := verify(t, s.open(t, "src"), s.open(t, "less"), migrate.VerifyOptions{Method: migrate.MethodSample, SampleSize: n + 1})
+		equal(t, "agrees", v.Matches, false)
+		if !slices.Contains(v.Details, "the source has 40 rows, the destination 39 rows") {
+			t.Errorf("details %q", v.Details)
+		}
+	}
 	_, err := migrate.Verify(t.Context(), s.open(t, "src"), s.open(t, "dst"), migrate.VerifyOptions{Method: migrate.MethodSample, SampleSize: -1})
 	wantError(t, err, "want at least 1")
 	_, err = migrate.Verify(t.Context(), s.open(t, "src"), s.open(t, "dst"), migrate.VerifyOptions{Method: "guess"})
 	wantError(t, err, `method "guess" is not known`)
+}
+
+// TestOddNames: differing rows are JSON whatever their columns are called.
+func TestOddNames(t *testing.T) {
+	s := newStore(t)
+	odd := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "a\x7f\"\U000e0001", Type: iceberg.PrimitiveTypes.Int64})
+	name, err := json.Marshal(odd.Field(0).Name)
+	must(t, err)
+	for i, table := range []string{"src", "dst"} {
+		s.create(t, table, odd)
+		s.insert(t, table, fmt.Sprintf("{%s:%d}", name, i))
+	}
+	v := verify(t, s.open(t, "src"), s.open(t, "dst"), migrate.VerifyOptions{Method: migrate.MethodDiff})
+	text, err := json.Marshal(v.Differences.Rows[0].Source)
+	must(t, err)
+	var row map[string]int
+	must(t, json.Unmarshal(text, &row))
+	if _, ok := row[odd.Field(0).Name]; !ok {
+		t.Errorf("row %s", text)
+	}
 }
 
 // TestWrongPartition: a row that is right in every value, in a file that says that it is of another partition,

@@ -20,8 +20,9 @@ type Move struct {
 	To     *int64 // nil: main is removed, so that the table has no current snapshot again
 
 	// Schema becomes the current schema in the same commit, where it is not nil: one that the table has, by its
-	// ID, or one of fewer columns.
-	Schema *iceberg.Schema
+	// ID, or one of fewer columns. SchemaFrom is the ID of the one that must be current.
+	Schema     *iceberg.Schema
+	SchemaFrom int
 }
 
 // Move makes a move in one commit that asserts From. An answer that is not success proves nothing: the table is
@@ -40,6 +41,9 @@ func (t *Table) Move(ctx context.Context, m Move) error {
 		}
 		if !sameID(idOf(at), m.From) {
 			return fmt.Errorf("branch %q of table %q is at snapshot %s, not at %s any more: another writer has moved it meanwhile; nothing was changed, look and run again", m.Branch, t.Name(), idText(idOf(at)), idText(m.From))
+		}
+		if m.Schema != nil && t.Schema().ID != m.SchemaFrom {
+			return fmt.Errorf("the schema of table %q is %d, not %d any more: another writer has changed it meanwhile; nothing was changed, look and run again", t.Name(), t.Schema().ID, m.SchemaFrom)
 		}
 		tries.made++
 		failed := t.sendWithin(ctx, t.requirements(m), updates)
@@ -68,13 +72,30 @@ func (t *Table) Move(ctx context.Context, m Move) error {
 	}
 }
 
-// moved reports whether the branch, and the schema where that was asked, are where they were to go.
+// moved reports whether the branch, and the schema where that was asked, went where they were to go, be it that
+// another writer has gone on from there.
 func (t *Table) moved(m Move) bool {
-	at, err := t.Branch(m.Branch)
-	if err != nil || !sameID(idOf(at), m.To) || sameID(m.From, m.To) && m.Schema == nil {
+	history, err := t.History(m.Branch)
+	if err != nil || m.Schema != nil && !m.Schema.Equals(t.Schema()) {
 		return false
 	}
-	return m.Schema == nil || m.Schema.Equals(t.Schema())
+	switch {
+	case sameID(m.From, m.To):
+		return m.Schema != nil
+	case m.To == nil:
+		return history.Whole && !history.Holds(*m.From)
+	}
+	return history.Holds(*m.To) && (m.From == nil || !history.Holds(*m.From) || t.descends(*m.To, *m.From))
+}
+
+// descends reports whether a snapshot comes after another one.
+func (t *Table) descends(id, from int64) bool {
+	for s := t.Metadata().SnapshotByID(id); s != nil && s.ParentSnapshotID != nil; s = t.Metadata().SnapshotByID(*s.ParentSnapshotID) {
+		if *s.ParentSnapshotID == from {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *Table) requirements(m Move) []table.Requirement {
@@ -83,7 +104,7 @@ func (t *Table) requirements(m Move) []table.Requirement {
 		out = append(out, table.AssertTableUUID(id))
 	}
 	if m.Schema != nil {
-		out = append(out, table.AssertCurrentSchemaID(t.Schema().ID))
+		out = append(out, table.AssertCurrentSchemaID(m.SchemaFrom))
 	}
 	return out
 }
@@ -155,22 +176,76 @@ func (t *Table) Without(paths [][]string) (*iceberg.Schema, error) {
 	for _, s := range t.Metadata().Schemas() {
 		id = max(id, s.ID+1)
 	}
-	fields, dropped := slices.Clone(t.Schema().Fields()), false
 	for _, path := range paths {
-		gone, ok := fieldAt(fields, path)
+		gone, ok := fieldAt(t.Schema().Fields(), path)
 		if !ok {
 			continue
 		}
-		dropped = true
 		if use := t.useOf(gone); use != "" {
 			return nil, fmt.Errorf("column %s of table %q %s, so that it cannot be dropped", plan.FormatPath(path), t.Name(), use)
 		}
-		fields = dropField(fields, path)
 	}
+	fields, dropped := without(t.Schema(), paths)
 	if !dropped {
 		return nil, nil
 	}
 	return iceberg.NewSchemaWithIdentifiers(id, slices.Clone(t.Schema().IdentifierFieldIDs), fields...), nil
+}
+
+// without are the fields of a schema less those that it has of the columns.
+func without(s *iceberg.Schema, paths [][]string) (fields []iceberg.NestedField, dropped bool) {
+	fields = slices.Clone(s.Fields())
+	for _, path := range paths {
+		if _, ok := fieldAt(fields, path); ok {
+			fields, dropped = dropField(fields, path), true
+		}
+	}
+	return fields, dropped
+}
+
+// Only reports whether the table's schema is another one less some of these columns, and nothing else.
+func (t *Table) Only(whole *iceberg.Schema, less [][]string) bool {
+	var gone [][]string
+	for _, path := range less {
+		if f, ok := fieldAt(whole.Fields(), path); ok && !has(t.Schema(), f.ID) {
+			gone = append(gone, path)
+		}
+	}
+	fields, _ := without(whole, gone)
+	return iceberg.NewSchemaWithIdentifiers(0, whole.IdentifierFieldIDs, fields...).Equals(t.Schema())
+}
+
+// SameColumn reports whether the table's column of a path is the one that a schema has there, and has no more fields
+// inside, rather than one that somebody has made anew, or put more into.
+func (t *Table) SameColumn(path []string, then *iceberg.Schema) (same, grown bool) {
+	old, ok := fieldAt(then.Fields(), path)
+	now, found := fieldAt(t.Schema().Fields(), path)
+	if !ok || !found || old.ID != now.ID {
+		return false, false
+	}
+	inside := idsIn(old.Type)
+	for _, id := range idsIn(now.Type) {
+		grown = grown || !slices.Contains(inside, id)
+	}
+	return true, grown
+}
+
+// NameOf is the present name of the column that a schema has at a path, "" where the table has it no more.
+func (t *Table) NameOf(path []string, then *iceberg.Schema) string {
+	f, ok := fieldAt(then.Fields(), path)
+	if !ok || !has(t.Schema(), f.ID) {
+		return ""
+	}
+	if now, ok := fieldAt(t.Schema().Fields(), path); ok && now.ID == f.ID {
+		return plan.FormatPath(path)
+	}
+	name, _ := t.Schema().FindColumnName(f.ID)
+	return name
+}
+
+func has(s *iceberg.Schema, id int) bool {
+	_, ok := s.FindFieldByID(id)
+	return ok
 }
 
 // useOf says what a column is needed for, "" for nothing.

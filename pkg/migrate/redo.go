@@ -60,6 +60,14 @@ func planRedo(c *ckpt.Checkpoint, dst *lake.Table) (Undoing, lake.Move, error) {
 		if move.Schema = dst.SchemaByID(*id); move.Schema == nil {
 			return u, move, fmt.Errorf("schema %d, with the columns that the undo dropped, is not in the table's metadata any more", *id)
 		}
+		move.SchemaFrom = dst.Schema().ID
+		added, err := added(c)
+		if err != nil {
+			return u, move, err
+		}
+		if !dst.Only(move.Schema, added) {
+			return u, move, fmt.Errorf("another writer has changed the columns of table %q since the undo dropped some, and a redo would take that back: it is for another tool, or ice-migrate reset and a new job", dst.Name())
+		}
 	}
 	if sameSnapshot(u.From, u.To) {
 		return u, move, nil // it was put back without a note

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
 	"icepipe/internal/lake"
@@ -49,8 +50,7 @@ func Undo(ctx context.Context, store *ckpt.Store, dst *Table, o UndoOptions) (Un
 		}
 		if !sameSnapshot(u.From, u.To) || move.Schema != nil {
 			if move.Schema != nil {
-				id := dst.lake.Schema().ID
-				c.Left.SchemaID = &id
+				c.Left.SchemaID = &move.SchemaFrom
 			}
 			if err := save(store, c); err != nil {
 				return u, err
@@ -127,27 +127,58 @@ func planUndo(c *ckpt.Checkpoint, dst *lake.Table, o UndoOptions) (Undoing, lake
 	u.Pending = c.Pending.Paths()
 	u.split(between(history, move.To), c.Job)
 	switch {
-	case len(u.Snapshots) == 0 && !(o.Force && len(u.Others) > 0):
+	case len(u.Snapshots) == 0 && !(o.Force && len(u.Others) > 0 && !history.ReachesTo(move.To)):
 		move.To, u.To, u.Others = move.From, u.From, []string{} // none of the job's: the branch stays
 	case len(u.Others) > 0 && !o.Force:
 		return u, move, fmt.Errorf("%s of other writers came after the job's first batch, and would be taken back too: %s; --force takes them back", plural(int64(len(u.Others)), "snapshot", "snapshots"), strings.Join(u.Others, ", "))
 	}
+	err = planColumns(c, dst, o.Schema, &u, &move)
+	return u, move, err
+}
+
+// planColumns says which of the columns that the job added stay, and which are dropped. One that another writer
+// has made anew by the same name since is not the job's.
+func planColumns(c *ckpt.Checkpoint, dst *lake.Table, drop bool, u *Undoing, move *lake.Move) error {
 	added, err := added(c)
 	if err != nil {
-		return u, move, err
+		return err
 	}
+	then := dst.Schema()
+	if s := writtenBy(c, dst, u.Snapshots); s != nil {
+		then = s
+	}
+	var own [][]string
 	for _, path := range added {
-		u.Kept = append(u.Kept, plan.FormatPath(path))
-	}
-	if o.Schema && len(added) > 0 {
-		if move.Schema, err = dst.Without(added); err != nil {
-			return u, move, err
+		same, grown := dst.SameColumn(path, then)
+		switch name := dst.NameOf(path, then); {
+		case same && grown && drop:
+			return fmt.Errorf("column %s of table %q holds fields that another writer has added since, so that it cannot be dropped", name, dst.Name())
+		case same && drop:
+			own = append(own, path)
+			u.Dropped = append(u.Dropped, name)
+		case name != "":
+			u.Kept = append(u.Kept, name)
 		}
-		if move.Schema != nil {
-			u.Kept, u.Dropped = []string{}, u.Kept
+	}
+	if len(own) > 0 {
+		move.SchemaFrom = dst.Schema().ID
+		move.Schema, err = dst.Without(own)
+	}
+	return err
+}
+
+// writtenBy is the schema that the job's first snapshot was written with, nil where nobody can tell.
+func writtenBy(c *ckpt.Checkpoint, dst *lake.Table, snapshots []string) *iceberg.Schema {
+	for _, text := range append(slices.Clone(snapshots), c.LastSnapshot) {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			continue
+		}
+		if s := dst.Metadata().SnapshotByID(id); s != nil && s.SchemaID != nil {
+			return dst.SchemaByID(*s.SchemaID)
 		}
 	}
-	return u, move, nil
+	return nil
 }
 
 // before is the snapshot that an undo goes back to, nil for none.

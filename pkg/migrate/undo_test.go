@@ -363,6 +363,54 @@ func TestUndoRaces(t *testing.T) {
 	}
 }
 
+// TestUndoBelowAnother: an undo and a redo whose answers are lost, and on which another writer has appended
+// before anybody could look, have happened.
+func TestUndoBelowAnother(t *testing.T) {
+	for _, populated := range []bool{false, true} {
+		for _, redo := range []bool{false, true} {
+			from, to := newStore(t), newStore(t)
+			from.create(t, "src", people())
+			from.insert(t, "src", ids(0, 3)...)
+			to.create(t, "dst", people())
+			if populated {
+				to.insert(t, "dst", `{"id":-1,"name":"old"}`)
+			}
+			j := newJob(from, to, 4)
+			j.checkpoint = checkpointPath(t)
+			_, err := j.one(t.Context(), t)
+			must(t, err)
+			if redo {
+				_, err := j.undo(t, migrate.UndoOptions{})
+				must(t, err)
+			}
+			m := &moving{Catalog: to.Catalog, around: func(commit func() error) error {
+				must(t, commit())
+				to.insert(t, "dst", `{"id":-2,"name":"new"}`)
+				return errLost
+			}}
+			loaded, err := m.LoadTable(t.Context(), table.Identifier{"ns", "dst"})
+			must(t, err)
+			dst := migrate.FromLoaded(m, loaded, rows.Place{})
+			want := []string{`{"id":-2,"name":"new"}`}
+			if populated {
+				want = append(want, `{"id":-1,"name":"old"}`)
+			}
+			if redo {
+				_, err = migrate.Redo(t.Context(), ckpt.Open(j.checkpoint), dst, false)
+				want = append(want, ids(0, 3)...)
+			} else {
+				_, err = migrate.Undo(t.Context(), ckpt.Open(j.checkpoint), dst, migrate.UndoOptions{})
+			}
+			must(t, err)
+			equal(t, "state", j.note(t).State, map[bool]string{false: ckpt.Undone, true: ckpt.Complete}[redo])
+			slices.Sort(want)
+			got := to.content(t, "dst")
+			slices.Sort(got)
+			equal(t, "rows", got, want)
+		}
+	}
+}
+
 // TestUndoKeepsNeededColumns: a column that another writer partitioned by since is not dropped, nor one that was
 // there before the job could add it.
 func TestUndoKeepsNeededColumns(t *testing.T) {
@@ -389,6 +437,133 @@ func TestUndoKeepsNeededColumns(t *testing.T) {
 	u, err := j.undo(t, migrate.UndoOptions{Schema: true})
 	must(t, err)
 	equal(t, "columns", [][]string{u.Kept, u.Dropped}, [][]string{{}, {}})
+}
+
+// TestUndoTellsColumnsApart: a column that another writer made anew by the name of one that the job added, or
+// renamed, or put fields into, is not the job's to drop; and a redo takes no column of others back.
+func TestUndoTellsColumnsApart(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		change        func(*table.UpdateSchema)
+		kept, dropped []string
+		columns       []string // after the undo
+	}{
+		{"made anew", func(u *table.UpdateSchema) {
+			u.DeleteColumn([]string{"name"}).AddColumn([]string{"name"}, iceberg.PrimitiveTypes.Int64, "", false, nil)
+		}, []string{}, []string{}, []string{"id", "name"}},
+		{"renamed", func(u *table.UpdateSchema) { u.RenameColumn([]string{"name"}, "other") }, []string{"other"}, []string{}, []string{"id", "other"}},
+		{"gone", func(u *table.UpdateSchema) { u.DeleteColumn([]string{"name"}) }, []string{}, []string{}, []string{"id"}},
+		{"another beside it", func(u *table.UpdateSchema) {
+			u.AddColumn([]string{"more"}, iceberg.PrimitiveTypes.Int64, "", false, nil)
+		}, []string{}, []string{"name"}, []string{"id", "more"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			to, j := addingJob(t)
+			_, err := j.one(t.Context(), t)
+			must(t, err)
+			evolveBy(t, to, tt.change)
+			whole := to.state(t, "dst")
+			u, err := j.undo(t, migrate.UndoOptions{Schema: true})
+			must(t, err)
+			equal(t, "columns kept and dropped", [][]string{u.Kept, u.Dropped}, [][]string{tt.kept, tt.dropped})
+			equal(t, "columns", columnsOf(to.load(t, "dst")), tt.columns)
+			_, err = j.redo(t)
+			must(t, err)
+			equal(t, "after the redo", to.state(t, "dst"), whole)
+		})
+	}
+	to, j := addingJob(t)
+	_, err := j.one(t.Context(), t)
+	must(t, err)
+	_, err = j.undo(t, migrate.UndoOptions{Schema: true})
+	must(t, err)
+	evolveBy(t, to, func(u *table.UpdateSchema) {
+		u.AddColumn([]string{"more"}, iceberg.PrimitiveTypes.Int64, "", false, nil)
+	})
+	_, err = j.redo(t)
+	wantError(t, err, "another writer has changed the columns", "ice-migrate reset")
+	equal(t, "columns", columnsOf(to.load(t, "dst")), []string{"id", "more"})
+}
+
+// TestUndoRacesSchema: a column that another writer adds between the look and the commit of an undo is not lost.
+func TestUndoRacesSchema(t *testing.T) {
+	to, j := addingJob(t)
+	_, err := j.one(t.Context(), t)
+	must(t, err)
+	m := &moving{Catalog: to.Catalog}
+	m.around = func(commit func() error) error {
+		if len(columnsOf(to.load(t, "dst"))) == 2 {
+			evolveBy(t, to, func(u *table.UpdateSchema) {
+				u.AddColumn([]string{"more"}, iceberg.PrimitiveTypes.Int64, "", false, nil)
+			})
+		}
+		return commit()
+	}
+	loaded, err := m.LoadTable(t.Context(), table.Identifier{"ns", "dst"})
+	must(t, err)
+	_, err = migrate.Undo(t.Context(), ckpt.Open(j.checkpoint), migrate.FromLoaded(m, loaded, rows.Place{}), migrate.UndoOptions{Schema: true})
+	wantError(t, err, "another writer has changed it meanwhile")
+	equal(t, "columns", columnsOf(to.load(t, "dst")), []string{"id", "name", "more"})
+	equal(t, "state", j.note(t).State, ckpt.Complete)
+	_, err = j.undo(t, migrate.UndoOptions{Schema: true})
+	must(t, err)
+	equal(t, "columns", columnsOf(to.load(t, "dst")), []string{"id", "more"})
+}
+
+// TestUndoOfNothing: where another tool has rolled the job's batches back, an undo takes nothing of what others
+// wrote since, forced or not.
+func TestUndoOfNothing(t *testing.T) {
+	from, to := newStore(t), newStore(t)
+	from.create(t, "src", people())
+	from.insert(t, "src", ids(0, 3)...)
+	to.create(t, "dst", people())
+	to.insert(t, "dst", `{"id":-1,"name":"old"}`)
+	before := to.load(t, "dst").CurrentSnapshot().SnapshotID
+	j := newJob(from, to, 4)
+	j.checkpoint = checkpointPath(t)
+	_, err := j.one(t.Context(), t)
+	must(t, err)
+	tx := to.load(t, "dst").NewTransaction()
+	must(t, tx.RollbackToSnapshot(before))
+	_, err = tx.Commit(t.Context())
+	must(t, err)
+	to.insert(t, "dst", `{"id":-2,"name":"new"}`)
+	now := to.state(t, "dst")
+	u, err := j.undo(t, migrate.UndoOptions{Force: true})
+	must(t, err)
+	equal(t, "foreign snapshots", u.Others, []string{})
+	equal(t, "table", to.state(t, "dst"), now)
+	equal(t, "state", j.note(t).State, ckpt.Undone)
+}
+
+// addingJob is a job that adds the column name to a table of others' rows.
+func addingJob(t *testing.T) (to *store, j *job) {
+	t.Helper()
+	from, to := newStore(t), newStore(t)
+	from.create(t, "src", people())
+	from.insert(t, "src", ids(0, 3)...)
+	to.create(t, "dst", numbers(), catalog.WithProperties(iceberg.Properties{"commit.retry.num-retries": "4", "commit.retry.max-wait-ms": "0"}))
+	to.insert(t, "dst", `{"id":-1}`)
+	j = newJob(from, to, 4)
+	j.checkpoint, j.reconcile.MissingInDest = checkpointPath(t), plan.PolicyAutoAdd
+	return to, j
+}
+
+func evolveBy(t *testing.T, s *store, change func(*table.UpdateSchema)) {
+	t.Helper()
+	tx := s.load(t, "dst").NewTransaction()
+	u := tx.UpdateSchema(true, true)
+	change(u)
+	must(t, u.Commit())
+	_, err := tx.Commit(t.Context())
+	must(t, err)
+}
+
+func columnsOf(tbl *table.Table) (names []string) {
+	for _, f := range tbl.Schema().Fields() {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // TestUndoOnBranch: a job on another branch than main leaves main alone.

@@ -52,7 +52,7 @@ func (t *Table) Describe() (rows.Table, error) { return t.lake.Describe(t.lake.S
 
 func planFor(in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (*plan.Plan, error) {
 	if made != nil {
-		p, err := made.WithPolicy(cmp.Or(o.OnCastError, made.Settings.OnCastError)).Resolve(dst.lake.Schema())
+		p, err := made.WithPolicy(cmp.Or(o.OnCastError, made.Settings.OnCastError)).ResolveAhead(dst.lake.Schema())
 		if err != nil {
 			return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
 		}

@@ -23,6 +23,28 @@ func (s *store) evolve(t *testing.T, name string, change func(*table.UpdateSchem
 	must(t, err)
 }
 
+// A plan of a file makes its changes in a destination that does not have them yet.
+func TestPlanMakesItsChanges(t *testing.T) {
+	from, to := newStore(t), newStore(t)
+	from.create(t, "src", iceberg.NewSchema(0, field(1, "id", prim.Int64), field(2, "name", prim.String), field(3, "n", prim.Int32)))
+	from.insert(t, "src", `{"id":1,"name":"a","n":5}`, `{"id":2,"name":null,"n":null}`)
+	to.create(t, "dst", iceberg.NewSchema(0, field(1, "id", prim.Int64), field(2, "n", prim.Int32)))
+	o := plan.Options{MissingInDest: plan.PolicyAutoAdd, Coercions: []plan.Coercion{{Column: "n", Type: "long"}}}
+	made, err := plan.Build(from.load(t, "src").Schema(), to.load(t, "dst").Schema(), 2, o)
+	must(t, err)
+	text, err := made.MarshalJSON()
+	must(t, err)
+	j := newJob(from, to, 1)
+	j.checkpoint = checkpointPath(t)
+	m := j.migrator(t)
+	m.Plan, err = plan.Parse(text)
+	must(t, err)
+	r, err := m.Run(t.Context())
+	must(t, err)
+	equal(t, "changes", r.SchemaChanges, []string{"column n is now long", "added column name string"})
+	equal(t, "rows", to.content(t, "dst"), []string{`{"id":1,"n":5,"name":"a"}`, `{"id":2,"n":null,"name":null}`})
+}
+
 // What becomes of the destination's schema between two runs does not stop the job where the columns it
 // writes are still there, and is refused before anything is changed where the plan would be another.
 func TestResumeOnAnotherSchema(t *testing.T) {

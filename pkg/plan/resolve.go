@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/apache/iceberg-go"
 )
@@ -15,7 +16,17 @@ import (
 // A resolved plan can be resolved again. It keeps its Changes, for the record; Pending tells which
 // of them are still to be made.
 func (p *Plan) Resolve(dst *iceberg.Schema) (*Plan, error) {
-	r := resolver{version: p.FormatVersion, zone: p.Settings.AssumeTimezone != ""}
+	return p.resolve(resolver{}, dst)
+}
+
+// ResolveAhead is Resolve before the plan's changes were made, or when some of them were: what is not
+// there yet stays to be added or promoted.
+func (p *Plan) ResolveAhead(dst *iceberg.Schema) (*Plan, error) {
+	return p.resolve(resolver{ahead: true}, dst)
+}
+
+func (p *Plan) resolve(r resolver, dst *iceberg.Schema) (*Plan, error) {
+	r.version, r.zone = p.FormatVersion, p.Settings.AssumeTimezone != ""
 	out, err := r.plan(p, dst)
 	if err != nil {
 		return nil, fmt.Errorf("resolve the plan: %w", err)
@@ -75,6 +86,7 @@ func lookup(fields []iceberg.NestedField, path []string) (iceberg.NestedField, b
 
 type resolver struct {
 	carry    bool // take the old target as the source
+	ahead    bool // the plan's changes may still be to be made
 	version  int
 	zone     bool
 	warnings []string
@@ -132,6 +144,10 @@ func (r *resolver) fields(old []Column, dst []iceberg.NestedField, dp []string) 
 		if found[i] {
 			continue
 		}
+		if c.Target.ID == 0 && r.ahead {
+			columns = append(columns, placed(c, dp))
+			continue
+		}
 		if c.Target.ID == 0 {
 			return nil, fmt.Errorf("column %s: it was to be added, and the destination does not have it; make the schema changes first",
 				quote(c.Path))
@@ -139,6 +155,16 @@ func (r *resolver) fields(old []Column, dst []iceberg.NestedField, dp []string) 
 		return nil, fmt.Errorf("column %s (field ID %d): the destination no longer has it; make the plan anew", quote(c.Path), c.Target.ID)
 	}
 	return columns, nil
+}
+
+// placed is a column that is to be added to a struct, by the struct's present name.
+func placed(c Column, dp []string) Column {
+	c.Path = join(dp, c.Target.Name)
+	c.Fields = slices.Clone(c.Fields)
+	for i := range c.Fields {
+		c.Fields[i] = placed(c.Fields[i], c.Path)
+	}
+	return c
 }
 
 // fresh fills a column that the destination got meanwhile.
@@ -152,6 +178,9 @@ func (r *resolver) fresh(d iceberg.NestedField, path []string) (Column, error) {
 }
 
 func (r *resolver) column(old Column, d iceberg.NestedField, path []string) (Column, error) {
+	if r.ahead && old.Was != nil && sameType(d.Type, old.Was) {
+		d.Type = old.Target.Type
+	}
 	c := old
 	c.Path, c.Target = path, d
 	if old.Action.fills() {
@@ -174,6 +203,9 @@ func (r *resolver) column(old Column, d iceberg.NestedField, path []string) (Col
 		var err error
 		if c.Fields, err = r.fields(old.Fields, children(d.Type), path); err != nil {
 			return c, err
+		}
+		if r.ahead {
+			c.Target.Type = withFields(d.Type, c.Fields)
 		}
 	}
 	if r.carry || c.Action != Add {

@@ -55,6 +55,10 @@ func TestResolve(t *testing.T) {
 	if _, err := p.Resolve(dst); err == nil || !strings.Contains(err.Error(), "make the schema changes first") {
 		t.Errorf("before the changes: %v", err)
 	}
+	ahead := must(p.ResolveAhead(dst))
+	if string(must(ahead.MarshalJSON())) != string(must(p.MarshalJSON())) {
+		t.Errorf("resolved ahead of the changes\n%s, want\n%s", must(ahead.MarshalJSON()), must(p.MarshalJSON()))
+	}
 	pending := must(p.Pending(dst))
 	if got := fmt.Sprint(changeDocs(pending)); got != "[{add s.n list<struct<k: int>>} {promote p long} {add region string}]" {
 		t.Errorf("pending: %s", got)
@@ -73,6 +77,10 @@ func TestResolve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if ahead := must(p.ResolveAhead(now)); string(must(ahead.MarshalJSON())) != string(must(r.MarshalJSON())) {
+		t.Errorf("resolved after the changes\n%s, want\n%s", must(ahead.MarshalJSON()), must(r.MarshalJSON()))
+	}
+	checkAhead(t, p, dst)
 	want := "note null-fill, s take<s{s.a take<s.a, s.b null-fill, s.n add<s.n{s.n.element add<s.n.element{s.n.element.k add<s.n.element.k}}}, " +
 		"order_id take<order_id, amount rename<order_total, channel null-fill, p take<p int->long, region add<region"
 	if got := summary(r.Columns); got != want {
@@ -90,6 +98,25 @@ func TestResolve(t *testing.T) {
 		t.Errorf("pending of the resolved plan: %v, %v", left, err)
 	}
 	checkCarry(t, p, r, now)
+}
+
+// checkAhead resolves a plan whose changes are still to be made, where somebody else made others.
+func checkAhead(t *testing.T, p *Plan, dst *iceberg.Schema) {
+	t.Helper()
+	fields := dst.Fields()
+	fields[3].Name = "renamed"
+	fields = append(fields, iceberg.NestedField{ID: 2000, Name: "note", Type: iceberg.StringType{}})
+	now := iceberg.NewSchema(9, fields...)
+	ahead := must(p.ResolveAhead(now))
+	checkDocument(t, ahead)
+	pending := must(ahead.Pending(now))
+	if got := fmt.Sprint(changeDocs(pending)); got != "[{add renamed.n list<struct<k: int>>} {promote p long} {add region string}]" {
+		t.Errorf("pending: %s", got)
+	}
+	after := evolved(t, now, pending)
+	if r := must(ahead.Resolve(after)); !r.Target().Equals(after) {
+		t.Errorf("the target is not the destination's schema:\n%s\n%s", r.Target(), after)
+	}
 }
 
 // checkCarry holds projecting and then carrying to be the same as projecting by the resolved plan.

@@ -5,7 +5,9 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -143,4 +145,19 @@ func encodeCell(path string, v cell, narrow bool) []byte {
 		}
 	}
 	return binary.LittleEndian.AppendUint64(nil, uint64(n.Int64()))
+}
+
+// Memory, and so time, goes by the length of a chain of ANDs or ORs, as a program makes them.
+func TestLongChain(t *testing.T) {
+	for _, text := range []string{"id = 7 OR ", "id != 7 AND "} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := Parse(strings.Repeat(text, 20_000) + "id = 1"); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 200<<20 {
+			t.Errorf("%d MiB for a filter of 20,000 comparisons", n>>20)
+		}
+	}
 }

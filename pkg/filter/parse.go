@@ -123,8 +123,7 @@ func join(or bool, left, right node) node {
 		}
 		return []node{n}
 	}
-	l, r := kids(left), kids(right)
-	return logic{or, append(l[:len(l):len(l)], r...)}
+	return logic{or, append(kids(left), kids(right)...)} // nobody else holds what is on the left
 }
 
 func (p *parser) operand() (node, error) {

@@ -115,7 +115,7 @@ var programs = map[string]program{
 	"ice-scan":      {"Reads an Iceberg table, pinned to a snapshot, and writes its rows as an Arrow IPC stream.", func() any { return new(scanProgram) }},
 	"ice-reconcile": {"Projects an Arrow IPC stream to the columns of a destination table.", func() any { return new(reconcileProgram) }},
 	"ice-write":     {"Appends the rows of an Arrow IPC stream to an Iceberg table, exactly once.", func() any { return new(writeProgram) }},
-	"ice-migrate":   {"Moves the rows of one Iceberg table into another: scan, reconcile and write in one process. (ice-migrate status, recover, undo, redo, reset and clean see to a job; each has its --help.)", func() any { return new(migrateProgram) }},
+	"ice-migrate":   {"Moves the rows of one Iceberg table into another: scan, reconcile and write in one process.", func() any { return new(migrateProgram) }},
 	"ice-verify":    {"Compares two Iceberg tables.", func() any { return new(verifyProgram) }},
 	"ice-cat":       {"Prints an Arrow IPC stream for people.", func() any { return new(catProgram) }},
 }

@@ -13,36 +13,40 @@ import (
 
 // filterFlags say which rows of the source are meant.
 type filterFlags struct {
-	RowFilter     string `placeholder:"TEXT" help:"Rows of the source for which this is true, in PyIceberg's grammar and with SQL's meaning: id > 5 AND NOT (name LIKE 'ab%' OR note IS NULL)."`
-	RowFilterJSON string `name:"row-filter-json" placeholder:"JSON" help:"The same as an expression of Iceberg's REST API."`
-	RowFilterFile string `name:"row-filter-file" placeholder:"FILE" help:"The same out of a file, as text or JSON."`
+	RowFilter     *string `placeholder:"TEXT" help:"Rows of the source for which this is true, in PyIceberg's grammar and with SQL's meaning: id > 5 AND NOT (name LIKE 'ab%' OR note IS NULL)."`
+	RowFilterJSON *string `name:"row-filter-json" placeholder:"JSON" help:"The same as an expression of Iceberg's REST API."`
+	RowFilterFile *string `name:"row-filter-file" placeholder:"FILE" help:"The same out of a file, as text or JSON."`
 }
 
 // filter reads the row filter, nil when none was given.
 func (f filterFlags) filter() (*filter.Expr, error) {
 	given := 0
-	for _, s := range []string{f.RowFilter, f.RowFilterJSON, f.RowFilterFile} {
-		if s != "" {
-			given++
+	for name, s := range map[string]*string{"--row-filter": f.RowFilter, "--row-filter-json": f.RowFilterJSON, "--row-filter-file": f.RowFilterFile} {
+		if s == nil {
+			continue
+		}
+		given++
+		if *s == "" { // an unset variable of a shell must not move the whole table
+			return nil, usagef("%s is empty; leave it out for all rows", name)
 		}
 	}
 	switch {
 	case given > 1:
 		return nil, usagef("--row-filter, --row-filter-json and --row-filter-file exclude each other")
-	case f.RowFilter != "":
-		e, err := filter.Parse(f.RowFilter)
+	case f.RowFilter != nil:
+		e, err := filter.Parse(*f.RowFilter)
 		return e, wrongFilter("--row-filter", err)
-	case f.RowFilterJSON != "":
-		e, err := filter.ParseJSON([]byte(f.RowFilterJSON))
+	case f.RowFilterJSON != nil:
+		e, err := filter.ParseJSON([]byte(*f.RowFilterJSON))
 		return e, wrongFilter("--row-filter-json", err)
-	case f.RowFilterFile == "":
+	case f.RowFilterFile == nil:
 		return nil, nil
 	}
-	text, err := os.ReadFile(f.RowFilterFile)
+	text, err := os.ReadFile(*f.RowFilterFile)
 	if err != nil {
 		return nil, fmt.Errorf("--row-filter-file: %w", err)
 	}
-	flag := fmt.Sprintf("--row-filter-file %q", f.RowFilterFile)
+	flag := fmt.Sprintf("--row-filter-file %q", *f.RowFilterFile)
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		e, err := filter.ParseJSON(text)
 		return e, wrongFilter(flag, err)

@@ -10,7 +10,7 @@ import (
 // migrateProgram is ice-migrate.
 type migrateProgram struct {
 	versionFlag
-	Run_    runCommand     `cmd:"" name:"run" default:"withargs" help:"Migrate (the default)."`
+	Run_    runCommand     `cmd:"" name:"run" default:"withargs" help:"Migrate (the default). ice-migrate status, recover, undo, redo, reset and clean see to a job; each has its --help."`
 	Status  statusCommand  `cmd:"" help:"Say where a job stands, by its checkpoint, and what another run would do."`
 	Recover recoverCommand `cmd:"" help:"Make a lost checkpoint anew, from the marks in the destination and the flags that the job was begun with."`
 	Undo    undoCommand    `cmd:"" help:"Take a job's batches back: put the destination back to the snapshot that it was at before the job."`

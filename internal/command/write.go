@@ -120,7 +120,7 @@ func (f commitFlags) result(w *World, r migrate.Receipt, failed error) error {
 		return failed // refused before anything was done: the message says what to do
 	}
 	if failed != nil && !errors.Is(failed, errDiffer) {
-		failed = advised{failed, f.advice(r)}
+		failed = advised{failed, f.advice(r, failed)}
 		if r.Batches == 0 {
 			return failed
 		}
@@ -132,9 +132,12 @@ func (f commitFlags) result(w *World, r migrate.Receipt, failed error) error {
 }
 
 // advice says what a second run would do after one that failed.
-func (f commitFlags) advice(r migrate.Receipt) string {
+func (f commitFlags) advice(r migrate.Receipt, failed error) string {
 	switch {
 	case f.Checkpoint != "":
+		if errors.As(failed, new(*migrate.PlacedError)) {
+			return "what was committed is recorded in the checkpoint; once the row fits, or with another --on-cast-error, run the command again to resume"
+		}
 		return "what was committed is recorded in the checkpoint; run the same command again to resume"
 	case r.Batches == 0:
 		return "nothing was committed"

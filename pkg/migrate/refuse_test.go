@@ -93,7 +93,7 @@ func TestRefusedResume(t *testing.T) {
 		}, `branch: "main" then, "dev" now`, `branch: "main" then, "dev" now`},
 		{"source ref", func(_ *testing.T, j *job) { j.scan.Pin = migrate.Pin{Ref: "main"} },
 			`source_ref: absent then, "main" now`, `source_ref: absent then, "main" now`},
-		{"source moved on", func(t *testing.T, j *job) { j.from.insert(t, "src", ids(50, 1)...) }, "", "source_snapshot_id: "},
+		{"source moved on", func(t *testing.T, j *job) { j.from.insert(t, "src", ids(50, 1)...) }, "", `; go on with the same: ice-scan --checkpoint "`},
 		{"source snapshot asked for", func(t *testing.T, j *job) {
 			j.from.insert(t, "src", ids(50, 1)...)
 			id := j.from.load(t, "src").CurrentSnapshot().SnapshotID

@@ -56,8 +56,9 @@ func (a *arrowRejects) add(source arrow.RecordBatch, bad *PlacedError) error {
 // flush has nothing to do: every entry is written through.
 func (a *arrowRejects) flush() error { return nil }
 
-// records are those of a file up to where it was cut off. The end of an Arrow stream is never written, for
-// more may come.
+func (a *arrowRejects) end() error { return a.out.Close() }
+
+// records are those of a file up to where it was cut off.
 func (a *arrowRejects) records(old io.Reader) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		in, err := ipc.NewReader(old)

@@ -53,6 +53,8 @@ type rejectForm interface {
 	keep(old io.Reader, n int) error
 	add(source arrow.RecordBatch, e *PlacedError) error
 	flush() error
+	// end writes what a whole file ends with.
+	end() error
 }
 
 // openRejects begins a reject file for a stream of rows of a schema that starts at first: entries before it
@@ -190,8 +192,7 @@ func (f *rejectFile) sync() error {
 	return nil
 }
 
-// close ends the file without another word: what is not synced belongs to a batch that did not end. Of a
-// stream that is whole nothing stays that it did not say.
+// close ends the file. Of a stream that is whole nothing stays that it did not say.
 func (f *rejectFile) close(whole bool) error {
 	if f.ahead != nil {
 		if !whole {
@@ -202,6 +203,11 @@ func (f *rejectFile) close(whole bool) error {
 			return fmt.Errorf("reject file %q: %w", f.path, err)
 		}
 	}
+	if err := f.form.end(); err != nil {
+		f.file.Close()
+		return fmt.Errorf("reject file %q: %w", f.path, err)
+	}
+	f.dirty = true
 	if err := f.sync(); err != nil {
 		f.file.Close()
 		return err
@@ -249,6 +255,8 @@ func (l *lineRejects) add(source arrow.RecordBatch, e *PlacedError) error {
 }
 
 func (l *lineRejects) flush() error { return l.out.Flush() }
+
+func (l *lineRejects) end() error { return nil }
 
 func (l *lineRejects) start(w io.Writer) { l.out = bufio.NewWriter(w) }
 

@@ -157,10 +157,16 @@ func unchanged(c *ckpt.Checkpoint, path string, now ckpt.Settings, dst *lake.Tab
 		return nil
 	}
 	var texts []string
+	moved := path != "" // the source has other rows now, and that is all
 	for _, d := range diff {
 		texts = append(texts, d.String())
+		moved = moved && (d.Name == "source_snapshot_id" || d.Name == "source_files")
 	}
-	return fmt.Errorf("settings differ from those the job was begun with: %s; go on with the same, or %s to begin anew%s", strings.Join(texts, "; "), deleteFile(path), undoHint(c, dst))
+	same := "go on with the same"
+	if moved {
+		same = fmt.Sprintf("go on with the same: ice-scan --checkpoint %q reads it", path)
+	}
+	return fmt.Errorf("settings differ from those the job was begun with: %s; %s, or %s to begin anew%s", strings.Join(texts, "; "), same, deleteFile(path), undoHint(c, dst))
 }
 
 // undoHint says how the job's batches are taken out of the destination before it is begun anew: those

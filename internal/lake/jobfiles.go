@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/apache/iceberg-go/table"
+
 	"icepipe/pkg/rows"
 )
 
@@ -16,8 +18,8 @@ type JobFiles struct {
 
 // JobFiles finds the files of a job by its marks. known is how many batches the job is known to have
 // committed, -1 where nobody knows. Where snapshots expired, so that marks of the job may have gone with them,
-// and where a file is not in the job's last snapshot any more, since another writer replaced it, the job's
-// rows are not told apart from others: that is an error.
+// the job's rows are not told apart from others, and where another writer replaced a file of it, between its
+// snapshots or since, nobody can say that they are in the table: that is an error.
 func (t *Table) JobFiles(ctx context.Context, branch, job string, known int64) (JobFiles, error) {
 	out := JobFiles{Snapshot: -1, Paths: map[string]bool{}}
 	history, err := t.History(branch)
@@ -58,7 +60,27 @@ func (t *Table) JobFiles(ctx context.Context, branch, job string, known int64) (
 			return out, fmt.Errorf("of the files that snapshot %d of table %q added for the job, %d are gone from its last snapshot %d: another writer replaced them; compare the whole tables (--scope table)", snapshot, t.Name(), n, last.SnapshotID)
 		}
 	}
-	return out, nil
+	return out, t.stillThere(ctx, &history.Snapshots[0], out)
+}
+
+// stillThere refuses files of a job that are not at the head of its branch any more.
+func (t *Table) stillThere(ctx context.Context, head *table.Snapshot, files JobFiles) error {
+	if head.SnapshotID == files.Snapshot {
+		return nil
+	}
+	n := 0
+	for entry, err := range t.liveFiles(ctx, head, nil) {
+		if err != nil {
+			return err
+		}
+		if files.Paths[entry.DataFile().FilePath()] {
+			n++
+		}
+	}
+	if gone := len(files.Paths) - n; gone > 0 {
+		return fmt.Errorf("of the %d files that the job added to table %q, %d are gone at snapshot %d: another writer replaced them since; compare the whole tables (--scope table)", len(files.Paths), t.Name(), gone, head.SnapshotID)
+	}
+	return nil
 }
 
 // complete reports whether marks are those of all batches of a job: from its first row on without a gap, and

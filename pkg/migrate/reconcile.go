@@ -114,6 +114,9 @@ func (r Rejects) ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, 
 	if err := apart(in.Header, dst); err != nil {
 		return rows.Stream{}, err
 	}
+	if err := p.Covers(in.Schema); err != nil {
+		return rows.Stream{}, err
+	}
 	projector, err := p.Projector(in.Schema, memory.DefaultAllocator)
 	if err != nil {
 		return rows.Stream{}, err
@@ -125,7 +128,7 @@ func (r Rejects) ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, 
 	out.Header.Destination = &dst
 	out.Header.Reconciler = p.Settings.Canonical()
 	out.Schema = projector.Schema()
-	s := &sorter{projector: projector, rejects: r, foreign: in.Header.Foreign}
+	s := &sorter{projector: projector, rejects: r, job: rejecter(out.Header), foreign: in.Header.Foreign}
 	out.Spans = func(yield func(rows.Span, error) bool) {
 		if err := s.begin(in); err != nil {
 			yield(rows.Span{}, err)

@@ -13,26 +13,27 @@ import (
 
 // arrowRejects writes an Arrow stream: the columns of an entry, and the source row as a struct.
 type arrowRejects struct {
+	job    string
 	out    *ipc.Writer
 	schema *arrow.Schema
 }
 
-func newArrowRejects(source *arrow.Schema) *arrowRejects {
+func newArrowRejects(job string, source *arrow.Schema) *arrowRejects {
 	text := func(name string) arrow.Field { return arrow.Field{Name: name, Type: arrow.BinaryTypes.String} }
 	schema := arrow.NewSchema([]arrow.Field{
 		text("file"), {Name: "row_group", Type: arrow.PrimitiveTypes.Int32}, {Name: "row", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
-		text("cursor"), text("column"), text("value"), text("rule"), {Name: "source", Type: arrow.StructOf(source.Fields()...)},
+		text("cursor"), text("column"), text("value"), text("rule"), text("job"), {Name: "source", Type: arrow.StructOf(source.Fields()...)},
 	}, nil)
-	return &arrowRejects{schema: schema}
+	return &arrowRejects{job: job, schema: schema}
 }
 
 func (a *arrowRejects) start(w io.Writer) { a.out = ipc.NewWriter(w, ipc.WithSchema(a.schema)) }
 
 func (a *arrowRejects) add(source arrow.RecordBatch, bad *PlacedError) error {
-	e := entryOf(bad)
-	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(a.schema.Fields()[:7], nil))
+	e := entryOf(bad, a.job)
+	b := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(a.schema.Fields()[:8], nil))
 	defer b.Release()
-	for i, text := range map[int]string{0: e.File, 3: e.Cursor, 4: e.Column, 5: e.Value, 6: e.Rule} {
+	for i, text := range map[int]string{0: e.File, 3: e.Cursor, 4: e.Column, 5: e.Value, 6: e.Rule, 7: e.Job} {
 		b.Field(i).(*array.StringBuilder).Append(text)
 	}
 	b.Field(1).(*array.Int32Builder).Append(int32(e.RowGroup))
@@ -48,7 +49,7 @@ func (a *arrowRejects) add(source arrow.RecordBatch, bad *PlacedError) error {
 	defer row.Release()
 	whole := array.RecordToStructArray(row)
 	defer whole.Release()
-	rec := array.NewRecordBatch(a.schema, append(head.Columns()[:7:7], whole), 1)
+	rec := array.NewRecordBatch(a.schema, append(head.Columns()[:8:8], whole), 1)
 	defer rec.Release()
 	return a.out.Write(rec)
 }
@@ -87,7 +88,7 @@ func (a *arrowRejects) entries(old io.Reader) iter.Seq2[entry, error] {
 			}
 			for i := range int(rec.NumRows()) {
 				text := func(column int) string { return rec.Column(column).(*array.String).Value(i) }
-				if !yield(entry{Cursor: text(3), Column: text(4), Rule: text(6)}, nil) {
+				if !yield(entry{Cursor: text(3), Column: text(4), Rule: text(6), Job: text(7)}, nil) {
 					return
 				}
 			}

@@ -24,6 +24,7 @@ import (
 // else: a run that reads again what is committed, and ends before it has come as far, loses none of it.
 type rejectFile struct {
 	path  string
+	job   string
 	form  rejectForm
 	kept  int     // entries of the former run that stay
 	ahead *former // its entries behind them; nil once the file is written anew
@@ -58,12 +59,12 @@ type rejectForm interface {
 }
 
 // openRejects begins a reject file for a stream of rows of a schema that starts at first: entries before it
-// stay.
-func openRejects(path string, schema *arrow.Schema, first rows.Cursor) (*rejectFile, error) {
-	f := &rejectFile{path: path, form: &lineRejects{}}
+// stay. A file of another job is refused.
+func openRejects(path, job string, schema *arrow.Schema, first rows.Cursor) (*rejectFile, error) {
+	f := &rejectFile{path: path, job: job, form: &lineRejects{job: job}}
 	switch filepath.Ext(path) {
 	case ".arrow", ".arrows", ".ipc":
-		f.form = newArrowRejects(schema)
+		f.form = newArrowRejects(job, schema)
 	}
 	if err := f.open(first); err != nil {
 		return nil, fmt.Errorf("reject file %q: %w", path, err)
@@ -87,6 +88,9 @@ func (f *rejectFile) open(first rows.Cursor) error {
 		var at rows.Cursor
 		if ok && err == nil {
 			at, err = rows.ParseCursor(e.Cursor)
+		}
+		if ok && err == nil && e.Job != f.job {
+			err = errors.New("it holds rejected rows of another job, of other tables or settings or an earlier snapshot")
 		}
 		switch {
 		case err != nil:
@@ -156,7 +160,7 @@ func (f *rejectFile) add(source arrow.RecordBatch, e *PlacedError) error {
 }
 
 func (f *rejectFile) put(source arrow.RecordBatch, e *PlacedError) error {
-	if f.ahead != nil && f.ahead.next.says(entryOf(e)) {
+	if f.ahead != nil && f.ahead.next.says(entryOf(e, f.job)) {
 		f.kept++
 		var err error
 		var ok bool
@@ -224,10 +228,11 @@ type entry struct {
 	Column   string `json:"column"`
 	Value    string `json:"value"`
 	Rule     string `json:"rule"`
+	Job      string `json:"job"` // digest of what the job is: see rejecter
 }
 
-func entryOf(e *PlacedError) entry {
-	out := entry{File: e.At.Path, RowGroup: e.At.RowGroup, Cursor: e.At.String(), Column: e.Err.Path, Value: e.Err.Value, Rule: e.Err.Rule}
+func entryOf(e *PlacedError, job string) entry {
+	out := entry{File: e.At.Path, RowGroup: e.At.RowGroup, Cursor: e.At.String(), Column: e.Err.Path, Value: e.Err.Value, Rule: e.Err.Rule, Job: job}
 	if e.Exact {
 		out.Row = &e.At.Row
 	}
@@ -240,13 +245,16 @@ func (e entry) says(o entry) bool {
 }
 
 // lineRejects writes JSON lines.
-type lineRejects struct{ out *bufio.Writer }
+type lineRejects struct {
+	job string
+	out *bufio.Writer
+}
 
 func (l *lineRejects) add(source arrow.RecordBatch, e *PlacedError) error {
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(entryOf(e)); err != nil {
+	if err := enc.Encode(entryOf(e, l.job)); err != nil {
 		return err
 	}
 	text := append(bytes.TrimSuffix(line.Bytes(), []byte("}\n")), `,"source":`...)

@@ -1,6 +1,10 @@
 package migrate
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -44,6 +48,7 @@ func (e *PlacedError) Unwrap() error { return e.Err }
 type sorter struct {
 	projector *plan.Projector
 	rejects   Rejects
+	job       string // see rejecter
 	foreign   bool
 	file      *rejectFile // nil until it is needed
 	count     int64
@@ -52,13 +57,25 @@ type sorter struct {
 	failed    bool  // the stream is not whole, whatever its source says
 }
 
+// rejecter tells the jobs apart whose rejected rows a file may hold: by the rows that they read, where these
+// go, and how.
+func rejecter(h rows.Header) string {
+	key := func(t rows.Table) string { return cmp.Or(t.UUID, t.Location) }
+	text, err := json.Marshal([]any{key(h.Source), h.Source.SnapshotID, h.Files, h.RowFilter, h.Select, key(*h.Destination), h.Reconciler})
+	if err != nil {
+		panic(err) // texts and numbers, and JSON that came out of JSON
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
 // begin opens the reject file, before the first row is taken.
 func (s *sorter) begin(in rows.Stream) error {
 	if s.rejects.File == "" {
 		return nil
 	}
 	var err error
-	if s.file, err = openRejects(s.rejects.File, in.Schema, in.Header.First); err != nil {
+	if s.file, err = openRejects(s.rejects.File, s.job, in.Schema, in.Header.First); err != nil {
 		s.failed = true
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"icepipe/pkg/filter"
 	"icepipe/pkg/migrate"
 	"icepipe/pkg/plan"
 )
@@ -57,7 +58,7 @@ func rejected(t *testing.T, path string) []string {
 	for in.Next() {
 		rec := in.RecordBatch()
 		text := func(i int) string { return rec.Column(i).(*array.String).Value(0) }
-		source, err := json.Marshal(rec.Column(7).GetOneForMarshal(0))
+		source, err := json.Marshal(rec.Column(8).GetOneForMarshal(0))
 		must(t, err)
 		note(rec.Column(2).(*array.Int64).Value(0), text(4), text(5), text(6), string(source))
 	}
@@ -235,6 +236,45 @@ func TestRejectsOutliveShorterRuns(t *testing.T) {
 			stops(2) // of what is complete
 			equal(t, "rejected", rejected(t, j.rejects.File), want)
 		})
+	}
+}
+
+// A file that holds the rejected rows of one job is not taken for those of another: of another destination,
+// filter or mapping.
+func TestRejectsOfAnotherJob(t *testing.T) {
+	for _, name := range []string{"r.jsonl", "r.arrow"} {
+		for what, change := range map[string]func(*testing.T, *job){
+			"destination": func(_ *testing.T, j *job) { j.dst = "other" },
+			"filter":      func(t *testing.T, j *job) {
+				where, err := filter.Parse("id < 2")
+				must(t, err)
+				j.scan.Filter = where
+			},
+			"mapping":     func(_ *testing.T, j *job) { j.reconcile.MissingInSource = plan.PolicyNull },
+		} {
+			t.Run(name+", another "+what, func(t *testing.T) {
+				from, to := newStore(t), newStore(t)
+				from.create(t, "src", iceberg.NewSchema(0, field(1, "id", prim.Int64), field(2, "v", prim.String)))
+				from.insert(t, "src", `{"id":0,"v":"a"}`, `{"id":1,"v":"1"}`, `{"id":2,"v":"b"}`)
+				for _, dst := range []string{"dst", "other"} {
+					to.create(t, dst, iceberg.NewSchema(0, field(1, "id", prim.Int64), field(2, "v", prim.Int64)))
+				}
+				j := newJob(from, to, 2)
+				j.reconcile.OnCastError = plan.PolicyReject
+				j.rejects.File = filepath.Join(t.TempDir(), name)
+				_, err := j.one(t.Context(), t)
+				must(t, err)
+				want := rejected(t, j.rejects.File)
+				equal(t, "entries", len(want), 2)
+				before := len(to.content(t, "dst")) + len(to.content(t, "other"))
+				change(t, j)
+				_, err = j.one(t.Context(), t)
+				wantError(t, err, "it holds rejected rows of another job")
+				wantError(t, err, "give another file")
+				equal(t, "entries", rejected(t, j.rejects.File), want)
+				equal(t, "rows", len(to.content(t, "dst"))+len(to.content(t, "other")), before)
+			})
+		}
 	}
 }
 

@@ -111,6 +111,9 @@ func (p *verifyProgram) options() (migrate.VerifyOptions, error) {
 	case p.Method != migrate.MethodDiff && (p.EmitFixes != "" || p.Output == "jsonl" || p.Output == "csv" || p.Output == "arrow" || len(p.Tolerance) > 0):
 		return o, usagef("--emit-fixes, --tolerance and --output %s are for --method diff", strings.Join([]string{"jsonl", "csv", "arrow"}, "|"))
 	}
+	if p.RejectFile != "" || p.MaxRejects != nil {
+		return o, usagef("--reject-file and --max-rejects are not for ice-verify, which writes no rows; it counts what --on-cast-error reject takes out")
+	}
 	if p.PlanOut != "" {
 		return o, usagef("--plan-out is not for ice-verify; ice-migrate --dry-run --plan-out FILE writes the plan")
 	}

@@ -143,6 +143,14 @@ func TestValueStopsAndCures(t *testing.T) {
 					if len(got) != 1 || !strings.HasPrefix(got[0], "4 v ") || !strings.Contains(got[0], `"id":4`) || !strings.Contains(c.says, strings.Fields(got[0])[2]) {
 						t.Errorf("reject file: %q", got)
 					}
+					var o migrate.VerifyOptions // goes by what the last run did with such rows
+					must(t, o.By(j.note(t)))
+					for _, o.Method = range []string{migrate.MethodRowCount, migrate.MethodPartitionHash} {
+						v, err := migrate.Verify(t.Context(), from.open(t, "src"), to.open(t, "dst"), o)
+						if must(t, err); !v.Matches {
+							t.Errorf("%s: %v", o.Method, v.Details)
+						}
+					}
 				})
 			}
 		}

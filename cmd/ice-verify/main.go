@@ -29,9 +29,10 @@
 //
 // Scopes: with --scope table the whole destination is compared, so that rows that were there before the job, and
 // those of others, are differences. --scope job, which a checkpoint implies, compares the rows of the data files
-// that the job's snapshots added, as the last of them has them. Where another writer has replaced such a file
-// before that, where snapshots of the job have expired, and after an undo, those rows are not told apart any more,
-// and the scope is refused; the whole table is never taken instead.
+// that the job's snapshots added, as the last of them has them. Where another writer has replaced such a file,
+// before that or since, where snapshots of the job have expired, and after an undo, those rows are not told apart
+// any more, and the scope is refused; the whole table is never taken instead. Rows that others deleted since, by
+// delete files, still count, and it is told that the destination has moved on.
 //
 // It exits 0 when the tables agree, 2 when they differ, and 1 with "Verify error: …" when that could not
 // be told.

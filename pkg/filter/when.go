@@ -91,7 +91,7 @@ func parseTimestamp(s string, zoned bool) (number, error) {
 		clock = clock[:zone[0]]
 		hours, _ := strconv.Atoi("0" + m[2])
 		minutes, _ := strconv.Atoi("0" + m[3])
-		if hours > 18 || minutes > 59 {
+		if hours*60+minutes > 18*60 || minutes > 59 {
 			return number{}, fmt.Errorf("there is no such zone")
 		}
 		if offset = hours*3600 + minutes*60; m[1] == "-" {

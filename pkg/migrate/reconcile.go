@@ -109,7 +109,7 @@ func (r Rejects) ReconcileBy(ctx context.Context, in rows.Stream, p *plan.Plan, 
 		return rows.Stream{}, errors.New("a reject file is given, and the plan rejects no rows; give --on-cast-error reject")
 	}
 	if in.Header.Destination != nil {
-		return rows.Stream{}, errors.New("the stream is reconciled already")
+		return rows.Stream{}, errors.New("the stream is reconciled already; one ice-reconcile is enough, with all mappings")
 	}
 	if err := apart(in.Header, dst); err != nil {
 		return rows.Stream{}, err

@@ -8,7 +8,8 @@
 //
 // The file stays small however many batches a job has, since it holds the last batch and totals,
 // not a list. Two members grow with something else: Pending with the number of data files of one
-// batch (about 500 bytes each), and Warnings with what the caller puts there.
+// batch (about 500 bytes each), and Warnings with what the caller puts there. The files of a job that
+// lands as one snapshot stand in a side file, FILE.staged, that grows by a line a batch.
 //
 // The format carries a version. It is raised by every change of the format, an added member
 // included, because an older program that leaves out what it does not know would lose it with its
@@ -26,7 +27,7 @@ import (
 // Format and Version are the first members of every checkpoint file.
 const (
 	Format  = "icepipe-checkpoint"
-	Version = 3 // 2: places of REST catalogs; 3: what an undo left
+	Version = 4 // 2: places of REST catalogs; 3: what an undo left; 4: batches that are staged
 )
 
 // States of a job.
@@ -134,6 +135,9 @@ type Pending struct {
 	Base      *string       `json:"base"`       // head that the files are to be committed on; null: none
 	Stream    string        `json:"stream"`     // UUID of the stream that brought the rows
 	Files     []PendingFile `json:"files"`
+
+	// Staged says of a commit of many batches that its files are those of the first so many in FILE.staged.
+	Staged int64 `json:"staged,omitempty"`
 }
 
 // Paths are those of the pending files; empty, not nil, where there are none. p may be nil.

@@ -38,6 +38,14 @@ func (d *failing) Create(prefix string) (file, error) {
 	return &failingFile{f, d}, err
 }
 
+func (d *failing) Append(path string) (file, error) {
+	if err := d.step(); err != nil {
+		return nil, err
+	}
+	f, err := d.disk.Append(path)
+	return &failingFile{f, d}, err
+}
+
 func (d *failing) Rename(from, to string) error {
 	if err := d.step(); err != nil {
 		return err
@@ -166,6 +174,14 @@ func (d *memory) Create(prefix string) (file, error) {
 	name := fmt.Sprintf("%s%d", prefix, d.created)
 	d.live[name] = new(inode)
 	return &memoryFile{d.live[name], name}, nil
+}
+
+func (d *memory) Append(path string) (file, error) {
+	f, ok := d.live[path]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return &memoryFile{f, path}, nil
 }
 
 func (d *memory) Rename(from, to string) error {

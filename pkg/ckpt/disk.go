@@ -17,6 +17,7 @@ type disk interface {
 	Resolve(path string) (string, error) // follows symbolic links at the last element
 	ReadFile(path string) ([]byte, error)
 	Create(prefix string) (file, error) // a new file, for its owner alone
+	Append(path string) (file, error)   // a file that is there, to write behind its end
 	Rename(from, to string) error
 	Remove(path string) error // never a directory
 	SyncDir(dir string) error
@@ -71,6 +72,13 @@ func (osDisk) Create(prefix string) (file, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+func (osDisk) Append(path string) (file, error) {
+	if err := regular(path); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
 func (osDisk) Rename(from, to string) error {

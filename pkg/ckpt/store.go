@@ -158,12 +158,17 @@ func (s *Store) Save(c *Checkpoint) error {
 	return nil
 }
 
-// replace puts text in the file's place: all or nothing.
-func (s *Store) replace(text []byte) (err error) {
+// replace puts text in the checkpoint's place.
+func (s *Store) replace(text []byte) error {
 	path, err := s.disk.Resolve(s.path)
 	if err != nil {
 		return err
 	}
+	return s.put(path, text)
+}
+
+// put puts text in a file's place: all or nothing.
+func (s *Store) put(path string, text []byte) (err error) {
 	tmp, err := s.disk.Create(path + tmpInfix)
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func TestFileIsReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(string(text), "{\n  \"format\": \"icepipe-checkpoint\",\n  \"version\": 3,\n") {
+	if !strings.HasPrefix(string(text), "{\n  \"format\": \"icepipe-checkpoint\",\n  \"version\": 4,\n") {
 		t.Errorf("the file starts with %.80q", text)
 	}
 	for _, want := range []string{
@@ -161,7 +161,7 @@ func edit(t *testing.T, old, new string) string {
 // TestOlderVersion: what an older program wrote is read.
 func TestOlderVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "job.json")
-	if err := os.WriteFile(path, []byte(edit(t, `"version": 3`, `"version": 1`)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(edit(t, `"version": 4`, `"version": 1`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, err := Open(path).Load()
@@ -185,10 +185,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"null", "null", ErrForeign, "another file"},
 		{"other format", `{"format": "tar"}`, ErrForeign, `"tar"`},
 		{"format not text", `{"format": 1}`, ErrForeign, "format is 1"},
-		{"later version", edit(t, `"version": 3`, `"version": 4`), ErrVersion, "unknown version 4"},
+		{"later version", edit(t, `"version": 4`, `"version": 5`), ErrVersion, "unknown version 5"},
 		{"later version with other members", `{"format": "icepipe-checkpoint", "version": 9, "x": 1}`, ErrVersion, "unknown version 9"},
-		{"version 0", edit(t, `"version": 3`, `"version": 0`), ErrCorrupt, "version"},
-		{"no version", edit(t, `"version": 3,`, ``), ErrCorrupt, "version"},
+		{"version 0", edit(t, `"version": 4`, `"version": 0`), ErrCorrupt, "version"},
+		{"no version", edit(t, `"version": 4,`, ``), ErrCorrupt, "version"},
 		{"unknown member", edit(t, `"state"`, `"mood": "good", "state"`), ErrCorrupt, "mood"},
 		{"wrong type", edit(t, `"batches": 7`, `"batches": "7"`), ErrCorrupt, "batches"},
 		{"something behind", edit(t, "{", "{") + "{}", ErrCorrupt, "invalid character"},

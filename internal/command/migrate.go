@@ -25,9 +25,8 @@ type jobFlags struct {
 	pinFlags           `embed:"" prefix:"source-"`
 	cutFlags           `embed:""`
 	reconcileFlags     `embed:""`
-	WriteMode          string   `enum:"append,upsert,overwrite_partition" default:"append" help:"append; upsert and overwrite_partition are not supported in this version."`
-	UpsertKeys         []string `placeholder:"COLUMN,…" help:"Not supported in this version."`
-	DstBranch          string   `name:"dst-branch" placeholder:"NAME" help:"Branch of the destination to append to (default main). It must exist."`
+	modeFlags          `embed:""`
+	DstBranch          string `name:"dst-branch" placeholder:"NAME" help:"Branch of the destination to append to (default main). It must exist."`
 }
 
 // runCommand is ice-migrate without a verb.
@@ -103,7 +102,9 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 	if err != nil {
 		return nil, err
 	}
+	once := m.Write.Once
 	m.Write = p.writeOptions(p.DstBranch, jobs)
+	m.Write.Once = once
 	return m, nil
 }
 
@@ -111,8 +112,8 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 func (f *jobFlags) migrator() (*migrate.Migrator, error) {
 	m := &migrate.Migrator{}
 	var err error
-	if f.WriteMode != "append" || len(f.UpsertKeys) > 0 {
-		return nil, usagef("--write-mode %s and --upsert-keys are not supported in this version; append is", f.WriteMode)
+	if err := f.mode(&m.Write); err != nil {
+		return nil, err
 	}
 	if m.Scan, err = f.cutFlags.options(); err != nil {
 		return nil, err

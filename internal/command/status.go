@@ -74,7 +74,7 @@ func (p *statusCommand) Run(ctx context.Context, w *World) error {
 	if unreached == nil {
 		defer done()
 	}
-	status, err := migrate.StatusOf(ctx, c, dst)
+	status, err := migrate.StatusOf(ctx, ckpt.Open(p.Checkpoint), c, dst)
 	if err != nil {
 		return fmt.Errorf("checkpoint %q: %w", p.Checkpoint, err)
 	}
@@ -184,7 +184,7 @@ func (p *recoverCommand) Run(ctx context.Context, w *World) error {
 	if m.Scan.Limit > 0 {
 		return usagef("--limit makes a trial, which takes no checkpoint")
 	}
-	m.Write = migrate.WriteOptions{Branch: p.DstBranch, Checkpoint: ckpt.Open(p.Checkpoint), AcceptExpiredHistory: p.Accept}
+	m.Write.Branch, m.Write.Checkpoint, m.Write.AcceptExpiredHistory = p.DstBranch, ckpt.Open(p.Checkpoint), p.Accept
 	srcRef, dstRef, err := p.Resolve(w.Env)
 	if err != nil {
 		return err

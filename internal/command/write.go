@@ -17,6 +17,7 @@ type writeProgram struct {
 	versionFlag
 	catalogs.SingleFlags `embed:""`
 	Branch               string `placeholder:"NAME" help:"Branch of the table to append to (default main). It must exist."`
+	modeFlags            `embed:""`
 	reconcileFlags       `embed:""`
 	BatchRows            string `placeholder:"N" help:"With --unsealed-ok: rows of one commit (default 50000)."`
 	UnsealedOK           bool   `name:"unsealed-ok" help:"Take a plain Arrow stream of another program. It has no places: no checkpoint is kept, and a run that dies leaves the batches that it committed."`
@@ -28,6 +29,10 @@ type writeProgram struct {
 func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	options, err := p.options()
 	if err != nil {
+		return err
+	}
+	var mode migrate.WriteOptions
+	if err := p.mode(&mode); err != nil {
 		return err
 	}
 	rejects, err := p.rejects()
@@ -74,7 +79,7 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	show := newProgress(w, p.Quiet)
 	defer show.end()
 	o := p.writeOptions(p.Branch, jobs)
-	o.Again = p.Again
+	o.Again, o.Once = p.Again, mode.Once
 	show.watch(&o)
 	receipt, err := migrate.Write(ctx, in, dst, o)
 	show.end()

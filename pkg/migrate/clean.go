@@ -93,7 +93,11 @@ func pendingOf(o CleanOptions) (files []string, unlock func(), err error) {
 		unlock()
 		return nil, func() {}, err
 	}
-	return c.Pending.Paths(), unlock, nil
+	if files, err = waitingPaths(o.Checkpoint, c); err != nil {
+		unlock()
+		return nil, func() {}, err
+	}
+	return files, unlock, nil
 }
 
 // WriteText writes what was found for people.

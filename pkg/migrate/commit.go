@@ -34,6 +34,10 @@ type committer struct {
 
 func newCommitter(ctx context.Context, w *writer) *committer {
 	c := &committer{queue: make(chan finished, 1), done: make(chan struct{})}
+	commit := w.commit
+	if w.job.staging != nil {
+		commit = w.stage
+	}
 	go func() {
 		defer close(c.done)
 		for batch := range c.queue {
@@ -42,7 +46,7 @@ func newCommitter(ctx context.Context, w *writer) *committer {
 				continue
 			}
 			if err == nil {
-				err = w.commit(ctx, batch.open, files)
+				err = commit(ctx, batch.open, files)
 			}
 			if err != nil {
 				c.mu.Lock()
@@ -83,18 +87,31 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 		return err
 	}
 	j := w.job
+	mark := j.mark(batch.from, batch.to, j.note.Batches, batch.rows)
+	pending := &ckpt.Pending{Batch: mark.Batch, From: mark.From.String(), To: mark.To.String(), Rows: batch.rows, Rejected: batch.rows - batch.written, Stream: j.stream}
+	if j.store != nil {
+		var err error
+		if pending.Files, err = j.pendingFiles(files); err != nil {
+			return err
+		}
+	}
+	totals := ckpt.Totals{RowsMoved: batch.rows, RowsInserted: batch.written, RowsRejected: batch.rows - batch.written}
+	for _, f := range files {
+		totals.BytesWritten += f.FileSizeBytes()
+	}
+	return w.commitPending(ctx, mark, pending, files, totals)
+}
+
+// commitPending notes a commit as pending, makes it, and notes that it is done.
+func (w *writer) commitPending(ctx context.Context, mark lake.Mark, pending *ckpt.Pending, files []iceberg.DataFile, totals ckpt.Totals) error {
+	j := w.job
 	head, err := w.dst.Branch(w.options.Branch)
 	if err != nil {
 		return err
 	}
-	mark := j.mark(batch.from, batch.to, j.note.Batches, batch.rows)
 	if j.store != nil {
-		pending := &ckpt.Pending{Batch: mark.Batch, From: mark.From.String(), To: mark.To.String(), Rows: batch.rows, Rejected: batch.rows - batch.written, Stream: j.stream}
 		if head != nil {
 			pending.Base = snapshotText(&head.SnapshotID)
-		}
-		if pending.Files, err = j.pendingFiles(files); err != nil {
-			return err
 		}
 		j.note.Pending = pending
 		if err := j.save(); err != nil {
@@ -103,20 +120,21 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 		crash.Here("migrate.pending-noted")
 	}
 	defer w.waiting(ctx)()
-	landed, err := w.dst.Append(context.WithoutCancel(ctx), lake.Commit{Branch: w.options.Branch, Mark: mark, Properties: j.properties(), Files: files, Since: j.searched})
+	landed, err := w.dst.Append(context.WithoutCancel(ctx), j.toCommit(mark, files))
 	if err != nil {
 		return j.notCommitted(err)
 	}
-	totals := ckpt.Totals{RowsMoved: batch.rows, RowsInserted: batch.written, RowsRejected: batch.rows - batch.written}
-	for _, f := range files {
-		totals.BytesWritten += f.FileSizeBytes()
-	}
-	j.landed(batch.to, totals, landed)
+	j.landed(mark.To, totals, landed)
 	if err := j.save(); err != nil {
 		return err
 	}
 	crash.Here("migrate.landed-noted")
 	return nil
+}
+
+// toCommit is a commit of the job.
+func (j *job) toCommit(mark lake.Mark, files []iceberg.DataFile) lake.Commit {
+	return lake.Commit{Branch: j.branch, Mark: mark, Properties: j.properties(), Files: files, Since: j.searched}
 }
 
 // waiting tells the user who interrupts a commit that it is waited for. What it returns ends that.

@@ -135,7 +135,7 @@ func TestBetweenCrashAndResume(t *testing.T) {
 				j.refused(t, f, test.refusal, j.checkpoint)
 				_, err := j.migrator(t).DryRun(t.Context())
 				wantError(t, err, test.refusal)
-				s, err := migrate.StatusOf(t.Context(), j.note(t), j.to.open(t, "dst"))
+				s, err := migrate.StatusOf(t.Context(), ckpt.Open(j.checkpoint), j.note(t), j.to.open(t, "dst"))
 				must(t, err)
 				if !strings.HasPrefix(s.Next, "refuse: ") || !strings.Contains(s.Next, test.refusal) {
 					t.Errorf("status: next run %q", s.Next)

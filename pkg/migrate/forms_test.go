@@ -29,6 +29,7 @@ type job struct {
 	begin      func([]string)
 	newJob     bool
 	again      bool
+	once       bool                          // --commit once
 	expired    bool                          // --accept-expired-history
 	shortcut   bool                          // scan with the checkpoint, in three programs
 	spoil      func(rows.Stream) rows.Stream // the stream that the writer reads, in three programs
@@ -41,7 +42,7 @@ func newJob(from, to *store, batchRows int64) *job {
 }
 
 func (j *job) write() migrate.WriteOptions {
-	o := migrate.WriteOptions{Branch: j.branch, Observe: j.observe, Begin: j.begin, Jobs: 1, NewJob: j.newJob, Again: j.again, AcceptExpiredHistory: j.expired}
+	o := migrate.WriteOptions{Branch: j.branch, Observe: j.observe, Begin: j.begin, Jobs: 1, NewJob: j.newJob, Again: j.again, AcceptExpiredHistory: j.expired, Once: j.once}
 	if j.checkpoint != "" {
 		o.Checkpoint = ckpt.Open(j.checkpoint)
 	}
@@ -116,6 +117,15 @@ func (j *job) writeStream(ctx context.Context, t *testing.T, stream []byte) (mig
 		in = j.spoil(in)
 	}
 	return migrate.Write(ctx, in, j.to.open(t, j.dst), j.write())
+}
+
+// writeRejecting writes a stream without the rows at the given places.
+func (j *job) writeRejecting(t *testing.T, stream []byte, gone map[int]bool) (migrate.Receipt, error) {
+	in, err := arrowipc.Read(bytes.NewReader(stream))
+	if err != nil {
+		return migrate.Receipt{}, err
+	}
+	return migrate.Write(t.Context(), rejecting(t, in, gone), j.to.open(t, j.dst), j.write())
 }
 
 // brokenAfter is a stream that breaks with err after so many batches and the rows of the next one; one

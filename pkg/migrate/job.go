@@ -31,6 +31,7 @@ type job struct {
 	resumed  bool
 	searched *int64 // snapshot up to which the destination was searched for the job's batches
 	warnings []string
+	staging  *staging // of a job that lands as one snapshot, else nil
 
 	// What this run committed, and what it found in the destination without a note. The committer
 	// changes it under mu, since a progress display reads it.
@@ -43,12 +44,15 @@ type job struct {
 // openJob begins a job or goes on with the one that the checkpoint records: it holds the settings
 // against those of the stream, and settles what the checkpoint does not know of the destination.
 func openJob(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOptions) (*job, error) {
-	now, err := settings(h, dst, o.Branch)
+	now, err := settings(h, dst, o)
 	if err != nil {
 		return nil, err
 	}
 	store := o.Checkpoint
 	j := &job{store: store, dst: dst, branch: o.Branch, stream: h.Stream, settings: now.Digest(), start: h.First, expired: o.AcceptExpiredHistory}
+	if o.once() {
+		j.staging = &staging{from: h.First, fresh: true}
+	}
 	if store != nil {
 		if j.note, err = store.Load(); err != nil {
 			return nil, err
@@ -105,7 +109,7 @@ func (j *job) path() string {
 // checkResume refuses what openJob would refuse by the checkpoint and the destination's history alone,
 // and returns the checkpoint of the job to go on with, nil where there is none. It writes nothing.
 func checkResume(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOptions) (*ckpt.Checkpoint, error) {
-	now, err := settings(h, dst, o.Branch)
+	now, err := settings(h, dst, o)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ type Migrator struct {
 // even when there is an error.
 func (m *Migrator) Run(ctx context.Context) (Receipt, error) {
 	scan := m.Scan
-	scan.Checkpoint = m.Write.Checkpoint
+	scan.Checkpoint, scan.dst = m.Write.Checkpoint, m.Dest.lake
 	if err := m.destined(); err != nil {
 		return Receipt{}, err
 	}
@@ -111,13 +111,14 @@ type Preview struct {
 	Hints         []string   `json:"hints"`
 
 	pending []plan.Change
+	once    bool
 }
 
 // DryRun makes every check that Run makes before it writes, and counts what is to come. It writes
 // nothing, takes no lock, and leaves the checkpoint alone (case 91).
 func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 	options := m.Scan
-	options.Checkpoint = m.Write.Checkpoint
+	options.Checkpoint, options.dst = m.Write.Checkpoint, m.Dest.lake
 	if err := m.destined(); err != nil {
 		return Preview{}, err
 	}
@@ -141,15 +142,25 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 		if start, err = ahead(c, m.Dest.lake, w.Branch, start); err != nil {
 			return Preview{}, fmt.Errorf("checkpoint %q: %w", w.Checkpoint.Path(), err)
 		}
+		if start.Compare(out.Header.First) < 0 {
+			start = out.Header.First // behind what is staged
+		}
 		expected = scan.ExpectedFrom(start)
+	}
+	count := commits(expected.Rows, h.BatchRows)
+	if w.once() {
+		count = min(count, 1)
 	}
 	v := Preview{
 		Source:      End{Identifier: h.Source.Identifier, UUID: h.Source.UUID, SnapshotID: snapshotText(h.Source.SnapshotID)},
 		Destination: End{Identifier: h.Destination.Identifier, UUID: h.Destination.UUID},
 		Rows:        expected.Rows, Bytes: expected.Bytes, Files: expected.Files,
-		BatchRows: h.BatchRows, Commits: commits(expected.Rows, h.BatchRows),
+		BatchRows: h.BatchRows, Commits: count,
 		AutoBatchRows: lake.AutoBatchRows(expected), Plan: p, SchemaChanges: []string{},
-		Cursor: start.String(), Warnings: append([]string{}, p.Warnings...), Hints: hints(expected, h.BatchRows, c != nil),
+		Cursor: start.String(), Warnings: append([]string{}, p.Warnings...), Hints: []string{},
+	}
+	if v.once = w.once(); !v.once {
+		v.Hints = hints(expected, h.BatchRows, c != nil)
 	}
 	if v.pending, err = p.Pending(m.Dest.lake.Schema()); err != nil {
 		return Preview{}, err
@@ -164,7 +175,7 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 	if head != nil {
 		v.Destination.SnapshotID = snapshotText(&head.SnapshotID)
 	}
-	v.Resumes = c != nil && (c.Batches > 0 || c.Pending != nil || start != h.First)
+	v.Resumes = c != nil && (c.Batches > 0 || c.Pending != nil || start != h.First || h.First != rows.Cursor{})
 	return v, nil
 }
 

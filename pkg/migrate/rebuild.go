@@ -52,7 +52,7 @@ func (m *Migrator) Recover(ctx context.Context, id string) (Status, error) {
 	if err := store.Save(note); err != nil {
 		return Status{}, err
 	}
-	return StatusOf(ctx, note, m.Dest)
+	return StatusOf(ctx, store, note, m.Dest)
 }
 
 // found is a job whose settings are those asked for, with the scan that it makes.
@@ -152,7 +152,9 @@ func (m *Migrator) fits(ctx context.Context, t lake.Trace) (found, error) {
 
 func (m *Migrator) settingsOf(h rows.Header, asked plan.Options) (ckpt.Settings, error) {
 	h.Reconciler = asked.Canonical()
-	return settings(h, m.Dest.lake, m.Write.branch())
+	w := m.Write
+	w.Branch = w.branch()
+	return settings(h, m.Dest.lake, w)
 }
 
 // schemas are the IDs of the source's schemas, the likely ones first: that of now and that of the snapshot.

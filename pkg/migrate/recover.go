@@ -40,6 +40,11 @@ func (j *job) recover(ctx context.Context, first rows.Cursor) error {
 	if err := j.redo(ctx); err != nil {
 		return err
 	}
+	if j.staging != nil {
+		if err := j.adopt(ctx); err != nil {
+			return err
+		}
+	}
 	if first.Compare(j.start) > 0 {
 		return fmt.Errorf("the stream starts at cursor %s, and rows are missing from %s on; scan again with this checkpoint", first, j.start)
 	}
@@ -50,7 +55,7 @@ func (j *job) recover(ctx context.Context, first rows.Cursor) error {
 // its snapshot's summary.
 func (j *job) totalsOf(m lake.Mark, history lake.History) ckpt.Totals {
 	if p := j.note.Pending; p != nil && p.From == m.From.String() && p.To == m.To.String() {
-		return pendingTotals(p)
+		return j.pendingTotals(p)
 	}
 	t := ckpt.Totals{RowsMoved: m.Rows, RowsInserted: m.Rows}
 	for _, s := range history.Snapshots {
@@ -67,10 +72,14 @@ func (j *job) totalsOf(m lake.Mark, history lake.History) ckpt.Totals {
 	return t
 }
 
-func pendingTotals(p *ckpt.Pending) ckpt.Totals {
+func (j *job) pendingTotals(p *ckpt.Pending) ckpt.Totals {
 	t := ckpt.Totals{RowsMoved: p.Rows, RowsInserted: p.Rows - p.Rejected, RowsRejected: p.Rejected, BytesRead: p.BytesRead}
 	for _, f := range p.Files {
 		t.BytesWritten += f.Size
+	}
+	if p.Staged > 0 {
+		staged, _ := stagedOf(j.store, j.note) // a count for people: what cannot be read is told where it is needed
+		t.BytesWritten = (&staging{batches: staged}).bytes()
 	}
 	return t
 }
@@ -94,10 +103,11 @@ func (j *job) redo(ctx context.Context) error {
 		return fmt.Errorf("pending batch %d holds rows %s to %s, and rows are missing from %s on: the checkpoint and the destination do not belong together; %s and %s to begin anew",
 			p.Batch, mark.From, mark.To, j.start, rollBack(j.note), deleteFile(j.path()))
 	}
-	commit := lake.Commit{Branch: j.branch, Mark: mark, Properties: j.properties(), Since: j.searched}
-	if commit.Files, err = j.decode(p); err != nil {
+	files, err := j.decode(p)
+	if err != nil {
 		return err
 	}
+	commit := j.toCommit(mark, files)
 	found, err := j.landedBefore(ctx, commit, p)
 	if err != nil {
 		return err
@@ -121,7 +131,7 @@ func (j *job) redo(ctx context.Context) error {
 		crash.Here("migrate.redone")
 		found = &landed
 	}
-	j.landed(mark.To, pendingTotals(p), *found)
+	j.landed(mark.To, j.pendingTotals(p), *found)
 	return j.save()
 }
 
@@ -155,6 +165,9 @@ func (j *job) filesWhole(ctx context.Context, files []iceberg.DataFile) (bool, e
 			return false, ctx.Err()
 		}
 		if err != nil {
+			if j.note.Pending.Staged > 0 {
+				return false, nil // adopt tells which of them are written again
+			}
 			j.warnings = append(j.warnings, fmt.Sprintf("pending batch %d is written again: %v", j.note.Pending.Batch, err))
 			return false, nil
 		}
@@ -163,11 +176,7 @@ func (j *job) filesWhole(ctx context.Context, files []iceberg.DataFile) (bool, e
 }
 
 func (j *job) pendingMark(p *ckpt.Pending) (lake.Mark, error) {
-	from, err := rows.ParseCursor(p.From)
-	if err != nil {
-		return lake.Mark{}, err
-	}
-	to, err := rows.ParseCursor(p.To)
+	from, to, err := cursorsOf(p)
 	if err != nil {
 		return lake.Mark{}, err
 	}
@@ -189,10 +198,33 @@ func (j *job) pendingFiles(files []iceberg.DataFile) ([]ckpt.PendingFile, error)
 	return out, nil
 }
 
+// decode returns the files of the pending batch, or of all those that land with it.
 func (j *job) decode(p *ckpt.Pending) ([]iceberg.DataFile, error) {
+	if p.Staged == 0 {
+		return decodeFiles(j.dst, p.Files)
+	}
+	staged, err := stagedOf(j.store, j.note)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(staged)) < p.Staged {
+		return nil, fmt.Errorf("%d batches were staged, and %q names %d of them; restore it from a copy, or %s to begin anew", p.Staged, j.path()+".staged", len(staged), deleteFile(j.path()))
+	}
 	var out []iceberg.DataFile
-	for _, f := range p.Files {
-		file, err := j.dst.DecodeFile(f.Encoded, f.SpecID)
+	for _, b := range staged[:p.Staged] {
+		files, err := decodeFiles(j.dst, b.Files)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, files...)
+	}
+	return out, nil
+}
+
+func decodeFiles(dst *lake.Table, files []ckpt.PendingFile) ([]iceberg.DataFile, error) {
+	var out []iceberg.DataFile
+	for _, f := range files {
+		file, err := dst.DecodeFile(f.Encoded, f.SpecID)
 		if err != nil {
 			return nil, fmt.Errorf("pending file %q: %w", f.Path, err)
 		}

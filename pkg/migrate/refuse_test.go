@@ -156,7 +156,7 @@ func TestUndoHint(t *testing.T) {
 	j.scan.BatchRows = 6
 	j.refused(t, one, "2 batches, and perhaps a pending one, are in the destination: empty it (dest_snapshot_before is none: the table had no snapshot) first")
 	var text bytes.Buffer
-	s, err := migrate.StatusOf(t.Context(), j.note(t), j.to.open(t, "dst"))
+	s, err := migrate.StatusOf(t.Context(), ckpt.Open(j.checkpoint), j.note(t), j.to.open(t, "dst"))
 	must(t, err)
 	must(t, s.WriteText(&text))
 	if !strings.Contains(text.String(), "none: the table had no snapshot") {

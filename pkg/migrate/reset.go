@@ -42,8 +42,15 @@ func Reset(store *ckpt.Store, dst *Table, unreached error, force bool) (Forgotte
 			return Forgotten{}, fmt.Errorf("checkpoint %q: %w", store.Path(), err)
 		}
 	}
-	f := Forgotten{Job: c.Job, State: c.State, Batches: c.Batches, Before: c.DestSnapshotBefore, Pending: c.Pending.Paths(), Forced: force}
-	return f, store.Reset()
+	waiting, err := waitingPaths(store, c)
+	if err != nil && !force {
+		return Forgotten{}, err
+	}
+	f := Forgotten{Job: c.Job, State: c.State, Batches: c.Batches, Before: c.DestSnapshotBefore, Pending: waiting, Forced: force}
+	if err := store.Reset(); err != nil {
+		return f, err
+	}
+	return f, store.Unstage() // of no use without the checkpoint, that says whose they are
 }
 
 // resettable refuses a checkpoint that is still needed to know what the destination holds.

@@ -276,7 +276,7 @@ func TestVerify(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	j := begun(t)
-	s, err := migrate.StatusOf(t.Context(), j.note(t), j.to.open(t, "dst"))
+	s, err := migrate.StatusOf(t.Context(), ckpt.Open(j.checkpoint), j.note(t), j.to.open(t, "dst"))
 	must(t, err)
 	equal(t, "found", s.Found, 1)
 	equal(t, "rows", s.Rows, 4)
@@ -286,7 +286,7 @@ func TestStatus(t *testing.T) {
 	if !strings.Contains(text.String(), "1 snapshot of the job is in the destination") {
 		t.Errorf("text %s", &text)
 	}
-	s, err = migrate.StatusOf(t.Context(), j.note(t), nil)
+	s, err = migrate.StatusOf(t.Context(), ckpt.Open(j.checkpoint), j.note(t), nil)
 	must(t, err)
 	equal(t, "found without a destination", s.Found, nil)
 	equal(t, "next without a destination", s.Next, "unknown: the destination could not be looked at")
@@ -297,7 +297,7 @@ func TestStatus(t *testing.T) {
 	}
 
 	j.to.rollBack(t, "dst")
-	s, err = migrate.StatusOf(t.Context(), j.note(t), j.to.open(t, "dst"))
+	s, err = migrate.StatusOf(t.Context(), ckpt.Open(j.checkpoint), j.note(t), j.to.open(t, "dst"))
 	must(t, err)
 	equal(t, "found", s.Found, 0)
 	if !strings.HasPrefix(s.Next, "refuse: ") || !strings.Contains(s.Next, "rolled back") {
@@ -306,7 +306,7 @@ func TestStatus(t *testing.T) {
 
 	must(t, j.to.DropTable(t.Context(), table.Identifier{"ns", "dst"}))
 	j.to.create(t, "dst", people())
-	s, err = migrate.StatusOf(t.Context(), j.note(t), j.to.open(t, "dst"))
+	s, err = migrate.StatusOf(t.Context(), ckpt.Open(j.checkpoint), j.note(t), j.to.open(t, "dst"))
 	must(t, err)
 	if !strings.HasPrefix(s.Next, "refuse: the destination was dropped and made anew (UUID ") {
 		t.Errorf("next %q", s.Next)
@@ -314,13 +314,13 @@ func TestStatus(t *testing.T) {
 
 	from, _ := source34(t)
 	p := pending(t, from)
-	s, err = migrate.StatusOf(t.Context(), p.note(t), p.to.open(t, "dst"))
+	s, err = migrate.StatusOf(t.Context(), ckpt.Open(p.checkpoint), p.note(t), p.to.open(t, "dst"))
 	must(t, err)
 	equal(t, "pending files", len(s.Pending), 1)
 	equal(t, "next", strings.HasPrefix(s.Next, "commit pending batch 2, 1 file, then go on from cursor "), true)
 	_, err = p.one(t.Context(), t)
 	must(t, err)
-	s, err = migrate.StatusOf(t.Context(), p.note(t), p.to.open(t, "dst"))
+	s, err = migrate.StatusOf(t.Context(), ckpt.Open(p.checkpoint), p.note(t), p.to.open(t, "dst"))
 	must(t, err)
 	equal(t, "next", s.Next, "nothing: the migration is complete")
 	equal(t, "found", s.Found, 7)

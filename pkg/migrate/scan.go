@@ -30,6 +30,8 @@ type ScanOptions struct {
 	// Checkpoint, where it has been written, pins the snapshot and the batch size and tells where
 	// to start. It is a short cut: Write decides which rows are missing.
 	Checkpoint *ckpt.Store
+
+	dst *lake.Table // whose staged files are looked at, where it is known
 }
 
 // Scan plans the source and returns its rows as a stream. Everything that cannot be read is refused
@@ -56,7 +58,7 @@ func planScan(ctx context.Context, src *Table, o ScanOptions) (*lake.Scan, error
 			return nil, err
 		}
 		if c != nil {
-			if err := pinned(&l, o, c, src); err != nil {
+			if err := pinned(ctx, &l, o, c, src); err != nil {
 				return nil, fmt.Errorf("checkpoint %q: %w", o.Checkpoint.Path(), err)
 			}
 		}
@@ -115,7 +117,7 @@ func (o ScanOptions) lake() (lake.ScanOptions, error) {
 }
 
 // pinned makes a scan go on where a checkpoint stands: its snapshot wins over a branch that moved.
-func pinned(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Table) error {
+func pinned(ctx context.Context, l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Table) error {
 	path := o.Checkpoint.Path()
 	if err := resumable(c, path, nil); err != nil {
 		return err
@@ -128,6 +130,11 @@ func pinned(l *lake.ScanOptions, o ScanOptions, c *ckpt.Checkpoint, src *Table) 
 		return err
 	}
 	l.From = &start
+	if staged, err := waitingStart(ctx, o.Checkpoint, c, o.dst); err != nil {
+		return err
+	} else if staged != nil {
+		l.From = staged
+	}
 	if err := pinSnapshot(l, o, c, src); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // settings are all that decides which rows and values are written.
-func settings(h rows.Header, dst *lake.Table, branch string) (ckpt.Settings, error) {
+func settings(h rows.Header, dst *lake.Table, o WriteOptions) (ckpt.Settings, error) {
 	optional := func(s string) any {
 		if s == "" {
 			return nil
@@ -34,20 +34,24 @@ func settings(h rows.Header, dst *lake.Table, branch string) (ckpt.Settings, err
 	if h.Source.SnapshotID != nil {
 		snapshot = strconv.FormatInt(*h.Source.SnapshotID, 10)
 	}
-	return ckpt.NewSettings(map[string]any{
+	all := map[string]any{
 		"source":             tableKey(h.Source.UUID, h.Source.Location),
 		"source_snapshot_id": snapshot,
 		"source_ref":         optional(h.Source.Branch),
 		"source_schema_id":   h.Source.SchemaID,
 		"source_files":       h.Files,
 		"destination":        tableKey(uuidText(dst.Metadata().TableUUID()), dst.Location()),
-		"branch":             branch,
+		"branch":             o.Branch,
 		"row_filter":         optional(h.RowFilter),
 		"select":             selected,
 		"batch_rows":         h.BatchRows,
 		"write_mode":         "append",
 		"reconciler":         reconciler,
-	})
+	}
+	if o.Once {
+		all["commit"] = "once" // left out where each batch is committed, as in jobs of before there was a choice
+	}
+	return ckpt.NewSettings(all)
 }
 
 func uuidText(id uuid.UUID) string {

@@ -26,6 +26,8 @@ type Status struct {
 	Cursor       string   `json:"cursor"`
 	LastSnapshot string   `json:"last_snapshot,omitempty"`
 	Pending      []string `json:"pending_files"`
+	Staged       int64    `json:"staged_batches,omitempty"` // of a job that lands as one snapshot
+	StagedRows   int64    `json:"staged_rows,omitempty"`
 	Found        *int64   `json:"snapshots_found"` // that carry the job's marks in the destination; null: not looked at
 	Next         string   `json:"next"`            // what another run would do
 	Notes        []string `json:"notes"`
@@ -33,7 +35,7 @@ type Status struct {
 
 // StatusOf tells where the job of a checkpoint stands, and what its destination holds of it; dst may
 // be nil where it cannot be reached. Nothing is changed.
-func StatusOf(ctx context.Context, c *ckpt.Checkpoint, dst *Table) (Status, error) {
+func StatusOf(ctx context.Context, store *ckpt.Store, c *ckpt.Checkpoint, dst *Table) (Status, error) {
 	s := Status{
 		Job: c.Job, State: c.State, Branch: c.Destination.Branch, Before: c.DestSnapshotBefore,
 		Source:      End{Identifier: c.Source.Identifier, UUID: c.Source.UUID},
@@ -44,16 +46,35 @@ func StatusOf(ctx context.Context, c *ckpt.Checkpoint, dst *Table) (Status, erro
 	if id := c.Source.SnapshotID; id != "" {
 		s.Source.SnapshotID = &id
 	}
-	s.Next = next(c)
+	staged, err := stagedOf(store, c)
+	if err != nil {
+		return s, err
+	}
+	s.stagedNote(staged)
+	s.Next = next(c, staged)
 	if dst != nil {
-		s.look(ctx, c, dst)
+		s.look(ctx, store, c, dst)
 	} else if c.State == ckpt.Running {
 		s.Next = "unknown: the destination could not be looked at"
 	}
 	return s, nil
 }
 
-func next(c *ckpt.Checkpoint) string {
+// stagedNote says what is staged of a job that lands as one snapshot.
+func (s *Status) stagedNote(staged []ckpt.Pending) {
+	if len(staged) == 0 {
+		return
+	}
+	files := int64(0)
+	for i := range staged {
+		files += int64(len(staged[i].Files))
+	}
+	s.Staged = int64(len(staged))
+	s.StagedRows, _ = (&staging{batches: staged}).rows()
+	s.Notes = append(s.Notes, fmt.Sprintf("%s of %s, %s, are staged: they land as one snapshot at the end", plural(s.Staged, "batch", "batches"), plural(s.StagedRows, "row", "rows"), plural(files, "file", "files")))
+}
+
+func next(c *ckpt.Checkpoint, staged []ckpt.Pending) string {
 	switch {
 	case c.State == ckpt.Complete:
 		return "nothing: the migration is complete"
@@ -64,12 +85,14 @@ func next(c *ckpt.Checkpoint) string {
 		return "nothing: the migration was undone; reset forgets it"
 	case c.Pending != nil:
 		return fmt.Sprintf("settle pending batch %d, then go on from cursor %s", c.Pending.Batch, c.Pending.To)
+	case len(staged) > 0:
+		return "go on from cursor " + staged[len(staged)-1].To
 	}
 	return "go on from cursor " + c.Cursor
 }
 
 // look counts the job's snapshots in the destination, and says what a run would refuse for them.
-func (s *Status) look(ctx context.Context, c *ckpt.Checkpoint, dst *Table) {
+func (s *Status) look(ctx context.Context, store *ckpt.Store, c *ckpt.Checkpoint, dst *Table) {
 	refuse := func(err error) {
 		if c.State != ckpt.Undone {
 			s.Next = "refuse: " + err.Error()
@@ -97,16 +120,16 @@ func (s *Status) look(ctx context.Context, c *ckpt.Checkpoint, dst *Table) {
 	if c.State != ckpt.Running {
 		return
 	}
-	if s.Next, err = outlook(ctx, c, dst.lake, history); err != nil {
+	if s.Next, err = outlook(ctx, store, c, dst.lake, history); err != nil {
 		refuse(err)
 	}
 }
 
 // outlook says what a run would do with what the checkpoint does not know of: batches that landed without
 // a note, and the pending one. Nothing is changed.
-func outlook(ctx context.Context, c *ckpt.Checkpoint, dst *lake.Table, history lake.History) (string, error) {
+func outlook(ctx context.Context, store *ckpt.Store, c *ckpt.Checkpoint, dst *lake.Table, history lake.History) (string, error) {
 	note := *c
-	j := &job{note: &note, dst: dst, branch: c.Destination.Branch, settings: c.SettingsDigest}
+	j := &job{store: store, note: &note, dst: dst, branch: c.Destination.Branch, settings: c.SettingsDigest}
 	var err error
 	if j.start, err = rows.ParseCursor(c.Cursor); err != nil {
 		return "", err
@@ -128,6 +151,15 @@ func outlook(ctx context.Context, c *ckpt.Checkpoint, dst *lake.Table, history l
 		}
 		steps = append(steps, step)
 		j.start = to
+	}
+	if note.Batches == 0 && j.start.String() == c.Cursor {
+		end, err := waitingStart(ctx, store, &note, dst)
+		if err != nil {
+			return "", err
+		}
+		if end != nil {
+			j.start = *end
+		}
 	}
 	return strings.Join(append(steps, "go on from cursor "+j.start.String()), ", then "), nil
 }
@@ -156,7 +188,7 @@ func (j *job) pendingStep(ctx context.Context, p *ckpt.Pending) (string, rows.Cu
 	if !whole {
 		return fmt.Sprintf("write pending batch %d again, whose files are gone or damaged", p.Batch), mark.From, nil
 	}
-	return fmt.Sprintf("commit pending batch %d, %s", p.Batch, plural(int64(len(p.Files)), "file", "files")), mark.To, nil
+	return fmt.Sprintf("commit pending batch %d, %s", p.Batch, plural(int64(len(commit.Files)), "file", "files")), mark.To, nil
 }
 
 // WriteText writes the status for people.
@@ -200,7 +232,11 @@ func (v Preview) WriteText(w io.Writer) error {
 	fmt.Fprintln(out)
 	line("source", "%s at snapshot %s", plan.FormatPath(v.Source.Identifier), orNone(v.Source.SnapshotID))
 	line("destination", "%s at snapshot %s", plan.FormatPath(v.Destination.Identifier), orNone(v.Destination.SnapshotID))
-	line("to come", "%s, %s bytes in %s, %s of %s", plural(v.Rows, "row", "rows"), grouped(v.Bytes), plural(v.Files, "file", "files"), plural(v.Commits, "commit", "commits"), plural(v.BatchRows, "row", "rows"))
+	made := plural(v.Commits, "commit", "commits") + " of " + plural(v.BatchRows, "row", "rows")
+	if v.once {
+		made = "one commit, staged by " + plural(v.BatchRows, "row", "rows")
+	}
+	line("to come", "%s, %s bytes in %s, %s", plural(v.Rows, "row", "rows"), grouped(v.Bytes), plural(v.Files, "file", "files"), made)
 	if v.Resumes {
 		line("resumes", "from cursor %s", v.Cursor)
 	}

@@ -35,6 +35,10 @@ type UndoOptions struct {
 // that the job added stay, unless o.Schema is set; promotions are never taken back.
 func Undo(ctx context.Context, store *ckpt.Store, dst *Table, o UndoOptions) (Undoing, error) {
 	return locked(ctx, store, dst, o.DryRun, func(c *ckpt.Checkpoint) (Undoing, error) {
+		waiting, err := waitingPaths(store, c)
+		if err != nil {
+			return Undoing{}, err
+		}
 		if c.State == ckpt.Undone {
 			return Undoing{}, fmt.Errorf("job %s was undone already; ice-migrate redo puts its batches back, ice-migrate reset forgets it", c.Job)
 		}
@@ -42,6 +46,7 @@ func Undo(ctx context.Context, store *ckpt.Store, dst *Table, o UndoOptions) (Un
 			c.Left = nil // an undo was begun, and changed nothing
 		}
 		u, move, err := planUndo(c, dst.lake, o)
+		u.Pending = waiting
 		if err != nil || o.DryRun {
 			return u, err
 		}
@@ -124,7 +129,6 @@ func planUndo(c *ckpt.Checkpoint, dst *lake.Table, o UndoOptions) (Undoing, lake
 		return u, move, err
 	}
 	u.From, u.To = snapshotText(move.From), snapshotText(move.To)
-	u.Pending = c.Pending.Paths()
 	u.split(between(history, move.To), c.Job)
 	switch {
 	case len(u.Snapshots) == 0 && !(o.Force && len(u.Others) > 0 && !history.ReachesTo(move.To)):

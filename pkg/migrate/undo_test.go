@@ -90,7 +90,7 @@ func TestUndo(t *testing.T) {
 					j.refused(t, one, "was undone", "ice-migrate redo", "ice-migrate reset")
 					_, err = j.undo(t, o)
 					wantError(t, err, "was undone already")
-					status, err := migrate.StatusOf(t.Context(), j.note(t), to.open(t, "dst"))
+					status, err := migrate.StatusOf(t.Context(), ckpt.Open(j.checkpoint), j.note(t), to.open(t, "dst"))
 					must(t, err)
 					if !strings.Contains(status.Next, "redo puts it back while snapshot "+*u.From) {
 						t.Errorf("next %q", status.Next)

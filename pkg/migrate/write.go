@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/apache/iceberg-go/table"
-
 	"icepipe/internal/crash"
 	"icepipe/internal/datafile"
 	"icepipe/internal/lake"
@@ -19,35 +17,6 @@ import (
 // Version is the engine-version that snapshots carry.
 const Version = "0.1.0"
 
-// A WriteOptions says where and how rows are written.
-type WriteOptions struct {
-	Branch     string      // "" for main; it must exist
-	Checkpoint *ckpt.Store // nil: a run that dies cannot be resumed
-	Jobs       int         // columns encoded at once, 0 for the number of processors
-	Observe    func(Event) // called now and then, by the goroutine that called Write; may be nil
-
-	NewJob               bool // begin a job although the branch holds batches of one with these settings, or of iceberg-ops
-	Again                bool // write a stream that the branch holds batches of once more
-	AcceptExpiredHistory bool // take batches that the branch's history does not show for expired, not rolled back
-
-	// Begin is told, when all checks are made and before the first row, the advice on the run; may be nil.
-	Begin func(hints []string)
-	// Waiting is called when the run was interrupted and waits for a commit to end, by a goroutine of
-	// its own that Write waits for; may be nil.
-	Waiting func()
-}
-
-func (o WriteOptions) branch() string { return cmp.Or(o.Branch, table.MainBranch) }
-
-// An Event is the state of a run, for progress displays.
-type Event struct {
-	Rows              int64 // source rows so far, those of former runs included
-	Expected          int64 // source rows in all, at most
-	Commits           int64 // of this run, with those that it found landed
-	BytesWritten      int64
-	Resumed, Finished bool
-}
-
 // Write appends the rows of a reconciled stream to dst: one commit a batch, exactly once.
 //
 // It checks the destination on the header alone before anything is written, makes the schema changes
@@ -55,6 +24,9 @@ type Event struct {
 // files, noted in the checkpoint as pending, committed, and noted as done; the next batch is written
 // while one commits. Of a stream that ends before its seal the last, unfinished batch is not committed.
 // On any error what was committed stays and is in the receipt.
+//
+// With o.Once the files of each batch are noted beside the checkpoint instead, and all of them land at the end
+// of the stream as one snapshot: readers see nothing of the job, or all of it.
 func Write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions) (Receipt, error) {
 	return write(ctx, in, dst, o, 0)
 }
@@ -135,6 +107,7 @@ type writer struct {
 	had      int64 // source rows that the job had moved before this stream was taken
 	taken    int64 // source rows of the stream that were missing
 	complete bool
+	reached  rows.Cursor // end of the stream
 }
 
 func (w *writer) run(ctx context.Context) error {
@@ -148,6 +121,10 @@ func (w *writer) run(ctx context.Context) error {
 	}
 	crash.Here("migrate.begun")
 	w.had = w.job.note.Totals.RowsMoved
+	if w.job.staging != nil {
+		staged, _ := w.job.staging.rows()
+		w.had += staged
+	}
 	arranged, err := w.arrange(ctx)
 	if err != nil {
 		return err
@@ -155,9 +132,16 @@ func (w *writer) run(ctx context.Context) error {
 	crash.Here("migrate.arranged")
 	w.warnings = append(w.warnings, w.plan.Warnings...)
 	if w.options.Begin != nil {
-		w.options.Begin(hints(w.in.Header.Expected, w.in.Header.BatchRows, w.job.noted()))
+		advice := []string{}
+		if w.job.staging == nil {
+			advice = hints(w.in.Header.Expected, w.in.Header.BatchRows, w.job.noted())
+		}
+		w.options.Begin(advice)
 	}
 	rest, err := w.write(ctx, arranged)
+	if err == nil && w.job.staging != nil {
+		rest, err = w.land(ctx, rest)
+	}
 	if err != nil {
 		return err
 	}
@@ -240,6 +224,9 @@ func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err
 	commits := newCommitter(ctx, w)
 	defer func() { err = together(commits.wait(), err) }()
 	batch := open{from: w.job.start, to: w.job.start, number: w.job.note.Batches}
+	if w.job.staging != nil {
+		batch.number = int64(len(w.job.staging.batches))
+	}
 	for span, err := range w.opened(ctx, w.job.start, files, arranged).Spans {
 		if err == nil {
 			err = w.take(ctx, span, &batch, files, arranged)
@@ -259,6 +246,7 @@ func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err
 	if err := w.finish(ctx, &batch, files, commits); err != nil {
 		return 0, err
 	}
+	w.reached = batch.to
 	return batch.rows, nil
 }
 
@@ -274,88 +262,4 @@ func together(commits, writing error) error {
 		return writing
 	}
 	return fmt.Errorf("%w; and %w", commits, writing)
-}
-
-// open is the batch that is being written.
-type open struct {
-	from, to rows.Cursor
-	rows     int64 // source rows
-	written  int64 // rows in files
-	number   int64
-}
-
-// take writes a span's rows, unless a former run has them. It takes the span over.
-func (w *writer) take(ctx context.Context, span rows.Span, batch *open, files *datafile.Writer, arranged *arranged) error {
-	defer span.Release()
-	if span.To.Compare(batch.to) <= 0 && !w.in.Header.Foreign {
-		return nil // before the place that the job has come to
-	}
-	if span.From.Compare(batch.to) != 0 && !w.in.Header.Foreign {
-		return fmt.Errorf("the stream goes on at cursor %s, and rows are missing from %s on; scan again with the job's checkpoint", span.From, batch.to)
-	}
-	batch.to = span.To
-	batch.rows += span.Rows
-	w.taken += span.Rows
-	if span.Batch != nil && span.Batch.NumRows() == 0 {
-		return nil
-	}
-	n, err := w.put(ctx, span, files, arranged)
-	if err != nil {
-		return fmt.Errorf("batch %d, rows from cursor %s: %w", batch.number, span.From, err)
-	}
-	batch.written += n
-	w.observe()
-	return nil
-}
-
-// opened is the stream with those spans opened that the files cannot take as parts of a row group, or that
-// begin before start.
-func (w *writer) opened(ctx context.Context, start rows.Cursor, files *datafile.Writer, arranged *arranged) rows.Stream {
-	if w.ahead == 0 {
-		return rows.Opened(ctx, w.in)
-	}
-	return rows.Ahead(ctx, w.in, w.ahead, func(s rows.Span) bool {
-		return s.Part != nil && s.From.Compare(start) >= 0 && files.Takes(arranged.part(s.Part))
-	})
-}
-
-// put hands a span's rows to the files, and says how many.
-func (w *writer) put(ctx context.Context, span rows.Span, files *datafile.Writer, arranged *arranged) (int64, error) {
-	if span.Batch == nil {
-		return span.Rows, files.Take(ctx, arranged.part(span.Part), span.Rows)
-	}
-	record, err := arranged.projector.Project(span.Batch)
-	if err != nil {
-		return 0, err
-	}
-	defer record.Release()
-	return record.NumRows(), files.Write(ctx, record)
-}
-
-// finish closes the files of a batch and hands them on to be committed. A batch without rows makes no
-// snapshot: its range joins the next commit's (case 19).
-func (w *writer) finish(ctx context.Context, batch *open, files *datafile.Writer, commits *committer) error {
-	if batch.written == 0 {
-		return nil
-	}
-	if err := commits.submit(ctx, finished{open: *batch, files: files.End(ctx)}); err != nil {
-		return err
-	}
-	*batch = open{from: batch.to, to: batch.to, number: batch.number + 1}
-	return nil
-}
-
-func (w *writer) observe() {
-	if w.options.Observe == nil {
-		return
-	}
-	j, h := w.job, w.in.Header
-	e := Event{Rows: w.had + w.taken, Expected: h.Expected.Rows, Resumed: j.resumed, Finished: w.complete}
-	if (h.First != rows.Cursor{}) {
-		e.Expected += j.before // the scan left them out
-	}
-	j.mu.Lock()
-	e.Commits, e.BytesWritten = j.batches, j.run.BytesWritten
-	j.mu.Unlock()
-	w.options.Observe(e)
 }

@@ -1,0 +1,59 @@
+package migrate
+
+import (
+	"cmp"
+
+	"github.com/apache/iceberg-go/table"
+
+	"icepipe/pkg/ckpt"
+	"icepipe/pkg/rows"
+)
+
+// A WriteOptions says where and how rows are written.
+type WriteOptions struct {
+	Branch     string      // "" for main; it must exist
+	Checkpoint *ckpt.Store // nil: a run that dies cannot be resumed
+	Jobs       int         // columns encoded at once, 0 for the number of processors
+	Observe    func(Event) // called now and then, by the goroutine that called Write; may be nil
+
+	NewJob               bool // begin a job although the branch holds batches of one with these settings, or of iceberg-ops
+	Again                bool // write a stream that the branch holds batches of once more
+	AcceptExpiredHistory bool // take batches that the branch's history does not show for expired, not rolled back
+
+	Once bool // stage all batches and land them as one snapshot at the end, instead of one a batch
+
+	// Begin is told, when all checks are made and before the first row, the advice on the run; may be nil.
+	Begin func(hints []string)
+	// Waiting is called when the run was interrupted and waits for a commit to end, by a goroutine of
+	// its own that Write waits for; may be nil.
+	Waiting func()
+}
+
+func (o WriteOptions) branch() string { return cmp.Or(o.Branch, table.MainBranch) }
+
+// once reports whether all batches land as one snapshot.
+func (o WriteOptions) once() bool { return o.Once }
+
+// An Event is the state of a run, for progress displays.
+type Event struct {
+	Rows              int64 // source rows so far, those of former runs included
+	Expected          int64 // source rows in all, at most
+	Commits           int64 // of this run, with those that it found landed
+	BytesWritten      int64
+	Resumed, Finished bool
+}
+
+func (w *writer) observe() {
+	if w.options.Observe == nil {
+		return
+	}
+	j, h := w.job, w.in.Header
+	e := Event{Rows: w.had + w.taken, Expected: h.Expected.Rows, Resumed: j.resumed, Finished: w.complete}
+	if (h.First != rows.Cursor{}) {
+		e.Expected += j.before // the scan left them out
+	}
+	j.mu.Lock()
+	e.Commits, e.BytesWritten = j.batches, j.run.BytesWritten
+	j.mu.Unlock()
+	w.options.Observe(e)
+}

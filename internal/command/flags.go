@@ -198,12 +198,13 @@ func (f reconcileFlags) save(p *plan.Plan, dst rows.Table) error {
 
 // commitFlags say how rows are committed.
 type commitFlags struct {
-	Checkpoint string `placeholder:"FILE" help:"Keep the job's progress in FILE, so that a run that died can be resumed."`
-	NewJob     bool   `help:"Begin a job although the destination holds batches of one with the same settings, or of iceberg-ops."`
-	Accept     bool   `name:"accept-expired-history" help:"Resume although snapshots of the job have expired in the destination: say that nothing was rolled back."`
-	Jobs       *int64 `placeholder:"N" help:"Columns encoded at the same time (default: one more than there are processors)."`
-	Quiet      bool   `short:"q" help:"No progress on stderr."`
-	Output     string `enum:"text,json" default:"text" help:"Form of the result on stdout: text or json."`
+	Checkpoint     string `placeholder:"FILE" help:"Keep the job's progress in FILE, so that a run that died can be resumed."`
+	NewJob         bool   `help:"Begin a job although the destination holds batches of one with the same settings, or of iceberg-ops."`
+	overwriteFlags `embed:""`
+	Accept         bool   `name:"accept-expired-history" help:"Resume although snapshots of the job have expired in the destination: say that nothing was rolled back."`
+	Jobs           *int64 `placeholder:"N" help:"Columns encoded at the same time (default: one more than there are processors)."`
+	Quiet          bool   `short:"q" help:"No progress on stderr."`
+	Output         string `enum:"text,json" default:"text" help:"Form of the result on stdout: text or json."`
 }
 
 func (f commitFlags) store() *ckpt.Store {
@@ -214,7 +215,7 @@ func (f commitFlags) store() *ckpt.Store {
 }
 
 func (f commitFlags) writeOptions(branch string, jobs int64) migrate.WriteOptions {
-	return migrate.WriteOptions{Branch: branch, Checkpoint: f.store(), Jobs: int(jobs), NewJob: f.NewJob, AcceptExpiredHistory: f.Accept}
+	return migrate.WriteOptions{Branch: branch, Checkpoint: f.store(), Jobs: int(jobs), NewJob: f.NewJob, AcceptExpiredHistory: f.Accept, WholeTable: f.Yes, OverwriteConcurrent: f.OverwriteConcurrent}
 }
 
 func usagef(format string, args ...any) error {

@@ -102,10 +102,8 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 	if err != nil {
 		return nil, err
 	}
-	once := m.Write.Once
 	m.Write = p.writeOptions(p.DstBranch, jobs)
-	m.Write.Once = once
-	return m, nil
+	return m, p.mode(&m.Write)
 }
 
 // migrator is the migration that the flags describe, without its tables.

@@ -31,8 +31,7 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	if err != nil {
 		return err
 	}
-	var mode migrate.WriteOptions
-	if err := p.mode(&mode); err != nil {
+	if err := p.mode(new(migrate.WriteOptions)); err != nil {
 		return err
 	}
 	rejects, err := p.rejects()
@@ -79,7 +78,10 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	show := newProgress(w, p.Quiet)
 	defer show.end()
 	o := p.writeOptions(p.Branch, jobs)
-	o.Again, o.Once = p.Again, mode.Once
+	o.Again = p.Again
+	if err := p.mode(&o); err != nil {
+		return err
+	}
 	show.watch(&o)
 	receipt, err := migrate.Write(ctx, in, dst, o)
 	show.end()

@@ -48,6 +48,23 @@ func (ps *Partitions) Split(batch arrow.RecordBatch) (of []int32, found []Partit
 	return of, found, nil
 }
 
+// SplitValues is Split with the values of each partition by field ID, as a data file has them.
+func (ps *Partitions) SplitValues(batch arrow.RecordBatch) (of []int32, found []map[int]any, err error) {
+	n := int(batch.NumRows())
+	clusters, err := ps.p.split(n, func(i int) (arrow.Array, error) { return batch.Column(i), nil })
+	if err != nil {
+		return nil, nil, err
+	}
+	of = make([]int32, n)
+	for i, c := range clusters {
+		for _, row := range c.rows {
+			of[row] = int32(i)
+		}
+		found = append(found, c.part.values)
+	}
+	return of, found, nil
+}
+
 func (ps *Partitions) partition(p *partition) Partition {
 	var texts []string
 	for _, f := range ps.p.fields {
@@ -65,6 +82,15 @@ func (ps *Partitions) Key(values map[int]any) string {
 	var b []byte
 	for _, f := range ps.p.fields {
 		b = appendValue(b, values[f.id])
+	}
+	return string(b)
+}
+
+// ValuesKey is a key of partition values as data files have them: the same for the same values.
+func ValuesKey(values ...any) string {
+	var b []byte
+	for _, v := range values {
+		b = appendValue(b, v)
 	}
 	return string(b)
 }

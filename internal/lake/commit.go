@@ -26,6 +26,8 @@ type Commit struct {
 	// Since is the snapshot up to which the branch is known to hold nothing of the batch, nil for the
 	// beginning of the table. What came after it is searched before each try.
 	Since *int64
+
+	Overwrite *Overwrite // the files take the place of others; nil: they are added
 }
 
 // A Committed append.

@@ -44,13 +44,13 @@ func (t *Table) JobFiles(ctx context.Context, branch, job string, known int64) (
 		if err != nil {
 			return out, fmt.Errorf("snapshot %d of table %q does not say how many files it added: %w", m.Snapshot, t.Name(), err)
 		}
-		left[m.Snapshot] = n
+		left[m.Snapshot] = n - keptBy(t.Metadata().SnapshotByID(m.Snapshot)).files
 	}
 	for entry, err := range t.liveFiles(ctx, last, nil) {
 		if err != nil {
 			return out, err
 		}
-		if _, ours := left[entry.SnapshotID()]; ours {
+		if _, ours := left[entry.SnapshotID()]; ours && !t.isKept(job, entry.DataFile().FilePath()) {
 			left[entry.SnapshotID()]--
 			out.Paths[entry.DataFile().FilePath()] = true
 		}

@@ -28,6 +28,13 @@ type manifestList struct {
 // mendList merges manifests of a staged snapshot, and gives its manifest list the bounds that the
 // library leaves out. The list is written again in its place: nobody knows of it before the commit.
 func (t *Table) mendList(ctx context.Context, snapshot *table.Snapshot) error {
+	return t.editList(ctx, snapshot, func(fs iceio.WriteFileIO, list *manifestList) error {
+		return t.merge(ctx, fs, snapshot, list)
+	})
+}
+
+// editList changes the manifest list of a staged snapshot, gives it the bounds, and writes it.
+func (t *Table) editList(ctx context.Context, snapshot *table.Snapshot, edit func(iceio.WriteFileIO, *manifestList) error) error {
 	io, err := t.FS(ctx)
 	if err != nil {
 		return err
@@ -42,7 +49,7 @@ func (t *Table) mendList(ctx context.Context, snapshot *table.Snapshot) error {
 	}
 	list, err := readList(text)
 	if err == nil {
-		err = t.merge(ctx, fs, snapshot, list)
+		err = edit(fs, list)
 	}
 	if err == nil {
 		err = t.textFields().mend(fs, snapshot.SnapshotID, list)

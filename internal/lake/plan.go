@@ -34,6 +34,8 @@ type ScanOptions struct {
 	From       *rows.Cursor    // where to start, nil for the beginning
 	Memory     memory.Allocator
 
+	lineage bool // with the row IDs of format version 3, as two columns behind the others
+
 	// WholePlan makes a scan read all files and row groups whatever the filter. Tests hold a pruned scan
 	// against it.
 	WholePlan bool
@@ -84,6 +86,9 @@ func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
 	}
 	if s.schema, err = selectColumns(full, o.Select); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
+	}
+	if o.lineage {
+		s.schema = iceberg.NewSchema(s.schema.ID, append(slices.Clone(s.schema.Fields()), iceberg.RowID(), iceberg.LastUpdatedSequenceNumber())...)
 	}
 	if err = s.bindFilter(full); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)

@@ -17,11 +17,14 @@ type attempt struct {
 
 // stage makes an attempt on the table as it is loaded.
 func (t *Table) stage(ctx context.Context, c Commit) (attempt, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.callTimeout())
-	defer cancel()
 	if err := ctx.Err(); err != nil {
 		return attempt{}, err
 	}
+	if c.Overwrite != nil {
+		return t.stageOverwrite(ctx, c) // which reads rows, and so takes as long as it takes
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.callTimeout())
+	defer cancel()
 	tx, err := t.NewTransactionOnBranchWithError(c.Branch)
 	if err != nil {
 		return attempt{}, err
@@ -44,6 +47,11 @@ func (t *Table) stage(ctx context.Context, c Commit) (attempt, error) {
 	if err := t.mendList(ctx, snapshot); err != nil {
 		return attempt{}, err
 	}
+	return attemptOf(tx, snapshot)
+}
+
+// attemptOf is the transaction as it goes to the catalog, with a snapshot that may have been changed.
+func attemptOf(tx *table.Transaction, snapshot *table.Snapshot) (attempt, error) {
 	commit, err := tx.TableCommit()
 	if err != nil {
 		return attempt{}, err

@@ -120,7 +120,11 @@ func (w *writer) commitPending(ctx context.Context, mark lake.Mark, pending *ckp
 		crash.Here("migrate.pending-noted")
 	}
 	defer w.waiting(ctx)()
-	landed, err := w.dst.Append(context.WithoutCancel(ctx), j.toCommit(mark, files))
+	commit, err := j.toCommit(mark, files)
+	if err != nil {
+		return err
+	}
+	landed, err := w.dst.Append(context.WithoutCancel(ctx), commit)
 	if err != nil {
 		return j.notCommitted(err)
 	}
@@ -133,8 +137,9 @@ func (w *writer) commitPending(ctx context.Context, mark lake.Mark, pending *ckp
 }
 
 // toCommit is a commit of the job.
-func (j *job) toCommit(mark lake.Mark, files []iceberg.DataFile) lake.Commit {
-	return lake.Commit{Branch: j.branch, Mark: mark, Properties: j.properties(), Files: files, Since: j.searched}
+func (j *job) toCommit(mark lake.Mark, files []iceberg.DataFile) (lake.Commit, error) {
+	o, err := j.overwrite()
+	return lake.Commit{Branch: j.branch, Mark: mark, Properties: j.properties(), Files: files, Since: j.searched, Overwrite: o}, err
 }
 
 // waiting tells the user who interrupts a commit that it is waited for. What it returns ends that.

@@ -31,6 +31,7 @@ type job struct {
 	resumed  bool
 	searched *int64 // snapshot up to which the destination was searched for the job's batches
 	warnings []string
+	options  WriteOptions
 	staging  *staging // of a job that lands as one snapshot, else nil
 
 	// What this run committed, and what it found in the destination without a note. The committer
@@ -49,7 +50,7 @@ func openJob(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOptions
 		return nil, err
 	}
 	store := o.Checkpoint
-	j := &job{store: store, dst: dst, branch: o.Branch, stream: h.Stream, settings: now.Digest(), start: h.First, expired: o.AcceptExpiredHistory}
+	j := &job{store: store, dst: dst, branch: o.Branch, stream: h.Stream, settings: now.Digest(), start: h.First, expired: o.AcceptExpiredHistory, options: o}
 	if o.once() {
 		j.staging = &staging{from: h.First, fresh: true}
 	}

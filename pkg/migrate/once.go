@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/apache/iceberg-go"
 
@@ -51,7 +52,7 @@ func (s *staging) add(b ckpt.Pending, files []iceberg.DataFile) {
 
 // once reports whether the job of a checkpoint lands as one snapshot.
 func once(c *ckpt.Checkpoint) bool {
-	return string(c.Settings["commit"]) == `"once"` || string(c.Settings["write_mode"]) == `"overwrite_partition"`
+	return string(c.Settings["commit"]) == `"once"` || string(c.Settings["write_mode"]) == strconv.Quote(OverwritePartition)
 }
 
 // stagedOf are the batches that wait for the one commit of a checkpoint's job; none where it landed.

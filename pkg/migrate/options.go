@@ -22,6 +22,12 @@ type WriteOptions struct {
 
 	Once bool // stage all batches and land them as one snapshot at the end, instead of one a batch
 
+	// OverwritePartitions makes a job replace exactly the partitions, by value under the destination's current
+	// spec, that its rows lie in; it lands as one snapshot. Without rows it changes nothing.
+	OverwritePartitions bool
+	WholeTable          bool // it may replace all rows of a destination without partitions
+	OverwriteConcurrent bool // what others wrote into these partitions since the job began is replaced too
+
 	// Begin is told, when all checks are made and before the first row, the advice on the run; may be nil.
 	Begin func(hints []string)
 	// Waiting is called when the run was interrupted and waits for a commit to end, by a goroutine of
@@ -32,7 +38,18 @@ type WriteOptions struct {
 func (o WriteOptions) branch() string { return cmp.Or(o.Branch, table.MainBranch) }
 
 // once reports whether all batches land as one snapshot.
-func (o WriteOptions) once() bool { return o.Once }
+func (o WriteOptions) once() bool { return o.Once || o.OverwritePartitions }
+
+// OverwritePartition is the write mode of a job with OverwritePartitions, as its settings have it.
+const OverwritePartition = "overwrite_partition"
+
+// mode is the write mode as settings have it.
+func (o WriteOptions) mode() string {
+	if o.OverwritePartitions {
+		return OverwritePartition
+	}
+	return "append"
+}
 
 // An Event is the state of a run, for progress displays.
 type Event struct {

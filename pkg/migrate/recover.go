@@ -62,11 +62,13 @@ func (j *job) totalsOf(m lake.Mark, history lake.History) ckpt.Totals {
 		if s.SnapshotID != m.Snapshot || s.Summary == nil {
 			continue
 		}
+		kept := lake.KeptBy(&s)
 		if n, err := strconv.ParseInt(s.Summary.Properties["added-records"], 10, 64); err == nil {
+			n -= kept.Records
 			t.RowsInserted, t.RowsRejected = n, m.Rows-n
 		}
 		if n, err := strconv.ParseInt(s.Summary.Properties["added-files-size"], 10, 64); err == nil {
-			t.BytesWritten = n
+			t.BytesWritten = n - kept.Bytes
 		}
 	}
 	return t
@@ -107,7 +109,10 @@ func (j *job) redo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	commit := j.toCommit(mark, files)
+	commit, err := j.toCommit(mark, files)
+	if err != nil {
+		return err
+	}
 	found, err := j.landedBefore(ctx, commit, p)
 	if err != nil {
 		return err

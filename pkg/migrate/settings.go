@@ -45,10 +45,10 @@ func settings(h rows.Header, dst *lake.Table, o WriteOptions) (ckpt.Settings, er
 		"row_filter":         optional(h.RowFilter),
 		"select":             selected,
 		"batch_rows":         h.BatchRows,
-		"write_mode":         "append",
+		"write_mode":         o.mode(),
 		"reconciler":         reconciler,
 	}
-	if o.Once {
+	if o.Once && !o.OverwritePartitions {
 		all["commit"] = "once" // left out where each batch is committed, as in jobs of before there was a choice
 	}
 	return ckpt.NewSettings(all)

@@ -42,6 +42,9 @@ func write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions, ahea
 	if err != nil {
 		return Receipt{}, err
 	}
+	if err := overwritable(ctx, in.Header, dst.lake, o); err != nil {
+		return Receipt{}, err
+	}
 	if o.Checkpoint != nil {
 		unlock, err := o.Checkpoint.Lock()
 		if err != nil {

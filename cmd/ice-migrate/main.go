@@ -20,6 +20,12 @@
 // --dry-run makes every check, prints the plan and counts the rows, bytes and commits to come. It writes
 // nothing, takes no lock, and opens both catalogs for reading alone. --explain prints the plan alone.
 //
+// --commit once lands all batches as one snapshot at the end; what is written until then is noted in FILE.staged
+// beside the checkpoint. --write-mode overwrite_partition puts the rows, as one snapshot, in the place of all rows
+// of the partitions that they lie in, by value under the current partition spec; a table without partitions wants
+// --yes. It refuses where another writer changed such a partition since the job began, and names the snapshot;
+// --overwrite-concurrent replaces that too.
+//
 // --verify METHOD compares the source, at the migrated snapshot, with the destination afterwards: the job's rows with
 // a checkpoint, else the whole table (--verify-scope). The methods are those of ice-verify; a mismatch exits 2.
 //

@@ -160,7 +160,9 @@ def trial(spark, java, bin, folder, number, version, case):
         return [f"v{version} {name}: icepipe: {done.stderr}"]
     got = text_rows(spark, f"SELECT * FROM dst.lab.{mine}")
     same("Spark reads", got, want)
-    same("PyIceberg reads", py_rows(os.path.join(folder, "dst.db"), mine) if can_read(java, mine) else spark_rows(spark, f"SELECT * FROM dst.lab.{mine}"), spark_rows(spark, f"SELECT * FROM dst.lab.{mine}"))
+    read = read_by_pyiceberg(folder, mine)
+    if read is not None:
+        same("PyIceberg reads", read, spark_rows(spark, f"SELECT * FROM dst.lab.{mine}"))
     if not changes and keys:
         build(spark, java, theirs, version, case, seed)
         spark.sql("SET spark.sql.sources.partitionOverwriteMode=dynamic")
@@ -193,14 +195,14 @@ def trial(spark, java, bin, folder, number, version, case):
     return wrong
 
 
-def can_read(java, name):
-    """PyIceberg reads no equality deletes, and refuses tables that have them."""
-    scan = java.load("dst", name).newScan().planFiles()
-    for task in scan:
-        for i in range(len(task.deletes())):
-            if task.deletes()[i].content().toString() == "EQUALITY_DELETES":
-                return False
-    return True
+def read_by_pyiceberg(folder, name):
+    """The rows that PyIceberg reads; None where equality deletes are left, which it refuses."""
+    try:
+        return py_rows(os.path.join(folder, "dst.db"), name)
+    except ValueError as e:
+        if "equality deletes" not in str(e):
+            raise
+        return None
 
 
 def main():
@@ -214,11 +216,15 @@ def main():
     wrong, number = [], 0
     for case in CASES:
         for version in (1, 2, 3):
+            if version == 1 and case[0] in ("composite", "grown_more", "void"):
+                continue
             number += 1
             try:
-                wrong += trial(spark, java, bin, folder, number, version, case)
+                found = trial(spark, java, bin, folder, number, version, case)
             except Exception as e:
-                wrong.append(f"v{version} {case[0]}: {str(e).splitlines()[0][:600]}")
+                found = [f"v{version} {case[0]}: {type(e).__name__} {str(e).splitlines()[0][:600]}"]
+            print(f"v{version} {case[0]}: {'wrong' if found else 'right'}", flush=True)
+            wrong += found
     print("\n".join(wrong + [f"{number} overwrites"]))
     sys.exit(1 if wrong else 0)
 

@@ -3,6 +3,7 @@ package lake
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -248,5 +249,26 @@ func TestOverwriteKeys(t *testing.T) {
 				t.Errorf("v%d: the manifest's file has partition %v: %v", version, entry.DataFile().Partition(), err)
 			}
 		}
+	}
+}
+
+// The first commit after an upgrade to format version 3 gives all rows row IDs; an overwrite does too, those
+// that it moves included (specification, "Row Lineage for Upgraded Tables").
+func TestOverwriteUpgraded(t *testing.T) {
+	tbl := newTable(t, idAndText(), unpartitioned())
+	appended(t, tbl, 0, `[{"id":1,"p":"x"},{"id":2,"p":"y"}]`)
+	appended(t, tbl, 1, `[{"id":3,"p":"y"},{"id":4,"p":"z"}]`)
+	appended(t, tbl, 2, `[{"id":5,"p":"x"}]`)
+	changed(t, tbl, func(tx *table.Transaction) error { return tx.UpdateSpec(true).AddIdentity("p").Commit() })
+	changed(t, tbl, func(tx *table.Transaction) error { return tx.UpgradeFormatVersion(3) })
+	overwritten(t, tbl, 3, `[{"id":6,"p":"x"},{"id":7,"p":"x"}]`)
+	equal(t, "rows", sorted(scanned(t, load(t, tbl), ScanOptions{})), []string{`{"id":2,"p":"y"}`, `{"id":3,"p":"y"}`, `{"id":4,"p":"z"}`, `{"id":6,"p":"x"}`, `{"id":7,"p":"x"}`})
+	ids := rowIDsByID(t, tbl)
+	sameRowIDs(t, nil, ids, 5)
+	overwritten(t, tbl, 4, `[{"id":8,"p":"z"}]`)
+	after := rowIDsByID(t, tbl)
+	sameRowIDs(t, ids, after, 5)
+	if next := load(t, tbl).Metadata().NextRowID(); len(after) > 0 && slices.ContainsFunc(slices.Collect(maps.Values(after)), func(v [2]int64) bool { return v[0] >= next }) {
+		t.Errorf("row IDs %v, the next one is %d", after, next)
 	}
 }

@@ -272,3 +272,14 @@ func TestOverwriteUpgraded(t *testing.T) {
 		t.Errorf("row IDs %v, the next one is %d", after, next)
 	}
 }
+
+// Case 61: a partition ” that stays is found by a filter after its manifest was written anew.
+func TestOverwriteKeepsEmptyText(t *testing.T) {
+	for version := 1; version <= 3; version++ {
+		tbl := newTable(t, idAndText(), identity(2, "p"), fmt.Sprintf("version=%d", version))
+		appended(t, tbl, 0, `[{"id":1,"p":""},{"id":2,"p":"x"},{"id":3,"p":null}]`)
+		overwritten(t, tbl, 1, `[{"id":4,"p":"x"}]`)
+		equal(t, "rows of ''", scanned(t, load(t, tbl), ScanOptions{Filter: condition(t, "p = ''")}), []string{`{"id":1,"p":""}`})
+		equal(t, "rows of x", scanned(t, load(t, tbl), ScanOptions{Filter: condition(t, "p = 'x'")}), []string{`{"id":4,"p":"x"}`})
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -199,21 +198,6 @@ func (s *Scan) planFiles(ctx context.Context) error {
 		return err
 	}
 	return s.inspect(ctx)
-}
-
-// avroName is what Avro, and so the library's manifests, take as a field's name.
-var avroName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// oddPartitionNames says of a plan that failed whether names of partition fields are the reason (case 54).
-func (s *Scan) oddPartitionNames() string {
-	for _, spec := range s.table.Metadata().PartitionSpecs() {
-		for _, f := range spec.Fields() {
-			if !avroName.MatchString(f.Name) {
-				return fmt.Sprintf("; the name of partition field %q is one that cannot be read: rename it (letters, digits and _) and rewrite the manifests", f.Name)
-			}
-		}
-	}
-	return ""
 }
 
 func sequence(f plannedFile) int64 {

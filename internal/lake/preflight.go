@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -154,4 +155,19 @@ func (s *Scan) checkStart() error {
 		return fmt.Errorf("cursor %s lies behind the end of its file's %d row groups or of its row group: the source changed", from, len(f.groups))
 	}
 	return nil
+}
+
+// avroName is what Avro, and so the library's manifests, take as a field's name.
+var avroName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// oddPartitionNames says of a plan that failed whether names of partition fields are the reason (case 54).
+func (s *Scan) oddPartitionNames() string {
+	for _, spec := range s.table.Metadata().PartitionSpecs() {
+		for _, f := range spec.Fields() {
+			if !avroName.MatchString(f.Name) {
+				return fmt.Sprintf("; the name of partition field %q is one that cannot be read: rename it (letters, digits and _) and rewrite the manifests", f.Name)
+			}
+		}
+	}
+	return ""
 }

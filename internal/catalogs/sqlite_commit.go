@@ -139,7 +139,17 @@ func (c sqliteCatalog) newMetadata(ctx context.Context, metadata table.Metadata,
 		return "", err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	return location, json.NewEncoder(out).Encode(metadata)
+	var text []byte
+	if m, ok := metadata.(json.Marshaler); ok {
+		text, err = m.MarshalJSON() // json.Marshal would look through the whole text once more
+	} else {
+		text, err = json.Marshal(metadata)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = out.Write(text)
+	return location, err
 }
 
 // metadataNumber is the number in a metadata file's name, which the next one's follows.

@@ -1,6 +1,8 @@
 package migrate
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -36,6 +38,53 @@ func arrange(in rows.Stream, p *plan.Plan, dst *lake.Table) (*arranged, error) {
 	}
 	return &arranged{plan: resolved, projector: projector}, nil
 }
+
+// arrange makes the schema changes of the plan, and notes how the columns go into the destination. A
+// job whose plan is recorded has made its changes.
+func (w *writer) arrange(ctx context.Context) (*arranged, error) {
+	note := w.job.note
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.changes, err = w.dst.Evolve(context.WithoutCancel(ctx), w.plan); err != nil {
+		return nil, err
+	}
+	note.SchemaChanges = append(note.SchemaChanges, w.changes...)
+	arranged, err := arrange(w.in, w.plan, w.dst)
+	if err != nil {
+		return nil, err
+	}
+	recorded := arranged.plan
+	if note.Plan != nil {
+		if recorded, err = w.recorded(); recorded == nil {
+			return arranged, err
+		}
+	}
+	if note.Plan, err = recorded.MarshalJSON(); err != nil {
+		return nil, err
+	}
+	return arranged, w.job.save()
+}
+
+// recorded is the plan to record for a job that has one: the same, with what now becomes of values that do
+// not fit, which is no setting of the job but what a verification goes by; nil where it stays.
+func (w *writer) recorded() (*plan.Plan, error) {
+	then, err := plan.Parse(w.job.note.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("recorded plan: %w", err)
+	}
+	before, now := policyOf(then), policyOf(w.plan)
+	if before == now || now == plan.PolicyError {
+		return nil, nil
+	}
+	if before != plan.PolicyError && w.job.note.Batches > 0 {
+		w.warnings = append(w.warnings, fmt.Sprintf("the job's earlier batches were written with --on-cast-error %s: a verification, which goes by %s from now on, can find them to differ", before, now))
+	}
+	return then.WithPolicy(now), nil
+}
+
+func policyOf(p *plan.Plan) string { return cmp.Or(p.Settings.OnCastError, plan.PolicyError) }
 
 // part is a part of a row group with its columns in their places.
 func (a *arranged) part(p *rows.Part) *rows.Part {

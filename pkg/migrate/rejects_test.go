@@ -253,12 +253,12 @@ func TestRejectsOfAnotherJob(t *testing.T) {
 	for _, name := range []string{"r.jsonl", "r.arrow"} {
 		for what, change := range map[string]func(*testing.T, *job){
 			"destination": func(_ *testing.T, j *job) { j.dst = "other" },
-			"filter":      func(t *testing.T, j *job) {
+			"filter": func(t *testing.T, j *job) {
 				where, err := filter.Parse("id < 2")
 				must(t, err)
 				j.scan.Filter = where
 			},
-			"mapping":     func(_ *testing.T, j *job) { j.reconcile.MissingInSource = plan.PolicyNull },
+			"mapping": func(_ *testing.T, j *job) { j.reconcile.MissingInSource = plan.PolicyNull },
 		} {
 			t.Run(name+", another "+what, func(t *testing.T) {
 				from, to := newStore(t), newStore(t)

@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,53 +161,6 @@ func (w *writer) run(ctx context.Context) error {
 	w.observe()
 	return nil
 }
-
-// arrange makes the schema changes of the plan, and notes how the columns go into the destination. A
-// job whose plan is recorded has made its changes.
-func (w *writer) arrange(ctx context.Context) (*arranged, error) {
-	note := w.job.note
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var err error
-	if w.changes, err = w.dst.Evolve(context.WithoutCancel(ctx), w.plan); err != nil {
-		return nil, err
-	}
-	note.SchemaChanges = append(note.SchemaChanges, w.changes...)
-	arranged, err := arrange(w.in, w.plan, w.dst)
-	if err != nil {
-		return nil, err
-	}
-	recorded := arranged.plan
-	if note.Plan != nil {
-		if recorded, err = w.recorded(); recorded == nil {
-			return arranged, err
-		}
-	}
-	if note.Plan, err = recorded.MarshalJSON(); err != nil {
-		return nil, err
-	}
-	return arranged, w.job.save()
-}
-
-// recorded is the plan to record for a job that has one: the same, with what now becomes of values that do
-// not fit, which is no setting of the job but what a verification goes by; nil where it stays.
-func (w *writer) recorded() (*plan.Plan, error) {
-	then, err := plan.Parse(w.job.note.Plan)
-	if err != nil {
-		return nil, fmt.Errorf("recorded plan: %w", err)
-	}
-	before, now := policyOf(then), policyOf(w.plan)
-	if before == now || now == plan.PolicyError {
-		return nil, nil
-	}
-	if before != plan.PolicyError && w.job.note.Batches > 0 {
-		w.warnings = append(w.warnings, fmt.Sprintf("the job's earlier batches were written with --on-cast-error %s: a verification, which goes by %s from now on, can find them to differ", before, now))
-	}
-	return then.WithPolicy(now), nil
-}
-
-func policyOf(p *plan.Plan) string { return cmp.Or(p.Settings.OnCastError, plan.PolicyError) }
 
 // write takes the stream to its seal, and returns the number of source rows at its end that no batch
 // holds, for none of them was left to write. Batches are committed by one goroutine while the next is

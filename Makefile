@@ -21,7 +21,7 @@ demo: build ## move a table of orders by the pipe and by ice-migrate, and look a
 	testdata/demo.sh bin
 
 test: ## all tests that need nothing but Go
-	go test ./...
+	go test -timeout 30m ./...
 
 check: format tidy vet staticcheck race ## what a change must pass beside the tests
 
@@ -46,7 +46,7 @@ staticcheck:
 # Arrow's assertions find a record batch that is released twice. Both in one build: each alone would
 # compile all that iceberg-go links once more.
 race:
-	go test -race -tags assert ./...
+	go test -race -tags assert -timeout 30m ./...
 
 interop: ## move tables of PyIceberg and Spark, and let other engines read them; ONLY="NAME …" for some
 	go test -C internal/interop -tags interop -count=1 -timeout 60m

@@ -2,9 +2,9 @@
 
 usage: run.py DEPS BIN [--rows N] [--only NAME ...] [--work DIR]
 
-DEPS is what testdata/interop/setup.sh made, and keeps the source; BIN holds ice-migrate. Of the others
-the seconds are their own, without start-up; of ice-migrate they are those of the whole process. Memory
-and CPU are what the kernel counts for each whole process. This script imports nothing large: a child
+DEPS is what testdata/interop/setup.sh made, and keeps the source; BIN holds ice-migrate. Seconds, memory and
+CPU are those of whole processes, start-up included; what the others say that they took without it is told
+beside. This script imports nothing large: a child
 begins with the peak memory of its parent. On a machine that has other work the CPU seconds tell more
 than the seconds.
 """
@@ -54,10 +54,11 @@ class Bench:
         return [self.python, os.path.join(HERE, name), self.source, self.work, *map(str, args)]
 
     def peer(self, name, *args):
-        """Runs another's script: seconds are its own."""
-        out, _, peak, cpu = measured(self.script(name, *args))
+        """Runs another's script."""
+        out, seconds, peak, cpu = measured(self.script(name, *args))
         told = json.loads(out.splitlines()[-1])
-        return told["rows"], told["seconds"], peak, cpu
+        print(f"{name}: {told['seconds']:.1f} of {seconds:.1f} s without start-up", file=sys.stderr)
+        return told["rows"], seconds, peak, cpu
 
     def ice_migrate(self, batch_rows):
         """Runs ice-migrate over a new destination: seconds are those of the process."""

@@ -21,13 +21,16 @@ type filterFlags struct {
 // filter reads the row filter, nil when none was given.
 func (f filterFlags) filter() (*filter.Expr, error) {
 	given := 0
-	for name, s := range map[string]*string{"--row-filter": f.RowFilter, "--row-filter-json": f.RowFilterJSON, "--row-filter-file": f.RowFilterFile} {
-		if s == nil {
+	for _, flag := range []struct {
+		name string
+		text *string
+	}{{"--row-filter", f.RowFilter}, {"--row-filter-json", f.RowFilterJSON}, {"--row-filter-file", f.RowFilterFile}} {
+		if flag.text == nil {
 			continue
 		}
 		given++
-		if *s == "" { // an unset variable of a shell must not move the whole table
-			return nil, usagef("%s is empty; leave it out for all rows", name)
+		if *flag.text == "" { // an unset variable of a shell must not move the whole table
+			return nil, usagef("%s is empty; leave it out for all rows", flag.name)
 		}
 	}
 	switch {

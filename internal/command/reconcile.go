@@ -2,7 +2,6 @@ package command
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -141,7 +140,7 @@ func reconcileAlone(ctx context.Context, in rows.Stream, o plan.Options, made *p
 	if err := json.Unmarshal(made.Destination, &dst); err != nil {
 		return rows.Stream{}, nil, fmt.Errorf("destination in the plan: %w", err)
 	}
-	p := *made.WithPolicy(cmp.Or(o.OnCastError, made.Settings.OnCastError))
+	p := *made.WithPolicy(o.OnCastError)
 	p.Destination = nil // the header has it
 	out, err := rejects.ReconcileBy(ctx, in, &p, dst)
 	return out, &p, err

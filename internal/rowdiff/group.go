@@ -229,15 +229,14 @@ func (d *Diff) loosen(k *kind) (loose, error) {
 	for i, c := range cells {
 		_, tolerated := d.Tolerance[i]
 		x, ok := rowform.Double(c)
-		switch {
-		case !tolerated:
-			l.rest = append(l.rest, c...)
-		case ok && finite(x):
+		if tolerated && ok && finite(x) {
 			l.rest = append(l.rest, 2) // no form begins like this
-			l.values = append(l.values, x)
-		default:
+		} else {
 			l.rest = append(l.rest, c...)
-			l.values = append(l.values, 0)
+			x = 0
+		}
+		if tolerated {
+			l.values = append(l.values, x)
 		}
 	}
 	return l, nil

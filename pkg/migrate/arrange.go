@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -74,7 +73,7 @@ func (w *writer) recorded() (*plan.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("recorded plan: %w", err)
 	}
-	before, now := policyOf(then), policyOf(w.plan)
+	before, now := then.CastPolicy(), w.plan.CastPolicy()
 	if before == now || now == plan.PolicyError {
 		return nil, nil
 	}
@@ -83,8 +82,6 @@ func (w *writer) recorded() (*plan.Plan, error) {
 	}
 	return then.WithPolicy(now), nil
 }
-
-func policyOf(p *plan.Plan) string { return cmp.Or(p.Settings.OnCastError, plan.PolicyError) }
 
 // part is a part of a row group with its columns in their places.
 func (a *arranged) part(p *rows.Part) *rows.Part {

@@ -97,7 +97,7 @@ func (o VerifyOptions) destination(ctx context.Context, dst *Table) (lake.Pin, m
 	if o.Job == "" {
 		return o.destPin(), nil, nil
 	}
-	branch := WriteOptions{Branch: o.DestBranch}.branch()
+	branch := o.branch()
 	known := int64(-1)
 	if o.by != nil {
 		known = o.by.Batches

@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,7 +51,7 @@ func (t *Table) Describe() (rows.Table, error) { return t.lake.Describe(t.lake.S
 
 func planFor(in rows.Stream, dst *Table, o plan.Options, made *plan.Plan) (*plan.Plan, error) {
 	if made != nil {
-		p, err := made.WithPolicy(cmp.Or(o.OnCastError, made.Settings.OnCastError)).ResolveAhead(dst.lake.Schema())
+		p, err := made.WithPolicy(o.OnCastError).ResolveAhead(dst.lake.Schema())
 		if err != nil {
 			return nil, fmt.Errorf("table %q: %w", dst.Name(), err)
 		}

@@ -38,15 +38,10 @@ func Redo(ctx context.Context, store *ckpt.Store, dst *Table, dry bool) (Undoing
 }
 
 func planRedo(c *ckpt.Checkpoint, dst *lake.Table) (Undoing, lake.Move, error) {
-	u := newUndoing(c, c.Left.State)
+	u, move, _, err := newUndoing(c, dst, c.Left.State)
 	u.redo = true
-	move := lake.Move{Branch: c.Destination.Branch}
-	history, err := dst.History(move.Branch)
 	if err != nil {
 		return u, move, err
-	}
-	if len(history.Snapshots) > 0 {
-		move.From = &history.Snapshots[0].SnapshotID
 	}
 	if c.Left.Head != "" {
 		id, err := strconv.ParseInt(c.Left.Head, 10, 64)

@@ -16,7 +16,7 @@ import (
 func (s *store) evolve(t *testing.T, name string, change func(*table.UpdateSchema)) {
 	t.Helper()
 	tx := s.load(t, name).NewTransaction()
-	u := tx.UpdateSchema(true, false)
+	u := tx.UpdateSchema(true, true)
 	change(u)
 	must(t, u.Commit())
 	_, err := tx.Commit(t.Context())

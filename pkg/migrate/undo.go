@@ -116,14 +116,9 @@ func save(store *ckpt.Store, c *ckpt.Checkpoint) error {
 
 // planUndo says what an undo changes, and refuses what it must not.
 func planUndo(c *ckpt.Checkpoint, dst *lake.Table, o UndoOptions) (Undoing, lake.Move, error) {
-	u := newUndoing(c, ckpt.Undone)
-	move := lake.Move{Branch: c.Destination.Branch}
-	history, err := dst.History(move.Branch)
+	u, move, history, err := newUndoing(c, dst, ckpt.Undone)
 	if err != nil {
 		return u, move, err
-	}
-	if len(history.Snapshots) > 0 {
-		move.From = &history.Snapshots[0].SnapshotID
 	}
 	if move.To, err = before(c, dst, history, o.Force); err != nil {
 		return u, move, err

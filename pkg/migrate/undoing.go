@@ -30,8 +30,15 @@ type Undoing struct {
 	redo bool
 }
 
-func newUndoing(c *ckpt.Checkpoint, state string) Undoing {
-	return Undoing{Job: c.Job, State: state, Branch: c.Destination.Branch, Snapshots: []string{}, Others: []string{}, Dropped: []string{}, Kept: []string{}, Pending: []string{}}
+// newUndoing begins what an undo or a redo says and does: the job's branch goes from where it is now.
+func newUndoing(c *ckpt.Checkpoint, dst *lake.Table, state string) (Undoing, lake.Move, lake.History, error) {
+	u := Undoing{Job: c.Job, State: state, Branch: c.Destination.Branch, Snapshots: []string{}, Others: []string{}, Dropped: []string{}, Kept: []string{}, Pending: []string{}}
+	move := lake.Move{Branch: c.Destination.Branch}
+	history, err := dst.History(move.Branch)
+	if err == nil && len(history.Snapshots) > 0 {
+		move.From = &history.Snapshots[0].SnapshotID
+	}
+	return u, move, history, err
 }
 
 // split tells the job's snapshots from those of others.

@@ -139,6 +139,8 @@ func (o VerifyOptions) scope() string {
 	return "table"
 }
 
+func (o VerifyOptions) branch() string { return cmp.Or(o.DestBranch, table.MainBranch) }
+
 func (o VerifyOptions) destPin() lake.Pin {
 	if o.DestBranch == table.MainBranch {
 		return lake.Pin{} // main need not have a snapshot
@@ -157,7 +159,7 @@ func Verify(ctx context.Context, src, dst *Table, o VerifyOptions) (Verification
 	if err != nil || o.Job == "" || v.DestSnapshot == nil {
 		return v, err
 	}
-	head, err := dst.lake.Branch(WriteOptions{Branch: o.DestBranch}.branch())
+	head, err := dst.lake.Branch(o.branch())
 	if err != nil {
 		return Verification{}, err
 	}

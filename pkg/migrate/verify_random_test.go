@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/table"
 
 	"icepipe/pkg/migrate"
 )
@@ -120,12 +121,14 @@ func (w *world) shuffled() [][]string {
 // partition is a random transform of a random column that takes one; false where none does. A spec of version 1
 // keeps its former fields, as void: the library lets no other field have the same column, and writes no
 // manifest of two fields that are fixed bytes in Avro.
-func (w *world) partition(now iceberg.PartitionSpec) (string, iceberg.Transform, bool) {
+func (w *world) partition(now *table.Table) (string, iceberg.Transform, bool) {
 	var able []kindOf
 	bytes := []string{"small", "big", "u", "fx"}
 	var has []string
-	for f := range now.Fields() {
-		has = append(has, w.columns[now.Field(f).SourceIDs[0]-2].name)
+	spec := now.Spec()
+	for _, f := range spec.Fields() {
+		name, _ := now.Schema().FindColumnName(f.SourceIDs[0])
+		has = append(has, name)
 	}
 	taken := func(c kindOf) bool {
 		return slices.Contains(has, c.name) || slices.Contains(bytes, c.name) && slices.ContainsFunc(has, func(n string) bool { return slices.Contains(bytes, n) })
@@ -184,7 +187,7 @@ func (w *world) deletes(t *testing.T, s *store, name string) {
 // respec partitions a table by something else.
 func (w *world) respec(t *testing.T, s *store, name string) {
 	t.Helper()
-	column, transform, ok := w.partition(s.load(t, name).Spec())
+	column, transform, ok := w.partition(s.load(t, name))
 	if !ok {
 		return
 	}

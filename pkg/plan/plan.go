@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -85,13 +86,16 @@ type Change struct {
 	WriteDefault   any
 }
 
-// WithPolicy returns the plan with another policy for values that do not fit: PolicyError (or empty),
-// PolicyNull or PolicyReject.
+// WithPolicy returns the plan with another policy for values that do not fit: PolicyError, PolicyNull or
+// PolicyReject; "" leaves it as it is.
 func (p *Plan) WithPolicy(onCastError string) *Plan {
 	out := *p
-	out.Settings.OnCastError = onCastError
+	out.Settings.OnCastError = cmp.Or(onCastError, p.Settings.OnCastError)
 	return &out
 }
+
+// CastPolicy is what becomes of values that do not fit: PolicyError, PolicyNull or PolicyReject.
+func (p *Plan) CastPolicy() string { return cmp.Or(p.Settings.OnCastError, PolicyError) }
 
 // Target returns the schema of projected rows: the destination's with its changes made. Added
 // columns have the field ID 0 until the plan is resolved.

@@ -53,7 +53,7 @@ func (p *Plan) Projector(src *arrow.Schema, mem memory.Allocator) (*Projector, e
 		return nil, err
 	}
 	return &Projector{source: src, target: arrow.NewSchema(target, nil), columns: slots, mem: mem,
-		onError: cmp.Or(p.Settings.OnCastError, PolicyError)}, nil
+		onError: p.CastPolicy()}, nil
 }
 
 // Schema returns the Arrow schema of projected record batches: the one that iceberg-go gives the

@@ -8,9 +8,7 @@ JSON object a line from stdin, {"do": NAME, "table": NAME, …}, and answers eac
 started by the first thing that asks for it.
 """
 
-import json
 import os
-import sys
 import time
 
 import pyarrow as pa
@@ -18,6 +16,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 import engines
+from party import serve
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
 ROWS, FILES = 1200, 3
@@ -160,16 +159,5 @@ class Party:
         return {"ours": got["n"], "ours_distinct": got["d"]}
 
 
-def main():
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what engines print is not an answer
-    party = Party(os.path.abspath(sys.argv[1]))
-    print(json.dumps({"ready": True}), file=answers, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        answer = getattr(party, request.pop("do"))(**request)
-        print(json.dumps(answer or {}), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(Party)

@@ -10,9 +10,7 @@ with one on stdout. Spark is started by the first thing that asks for it.
 import copy
 import decimal
 import json
-import os
 import random
-import sys
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
@@ -23,6 +21,7 @@ from pyiceberg.typedef import Record
 
 import fixtures
 from fixtures import Lab, World, list_of, map_of, partition, schema
+from party import serve
 
 D = decimal.Decimal
 WHEN = datetime(2024, 2, 29, 12, tzinfo=UTC)
@@ -280,16 +279,5 @@ class Party:
         return {"columns": frame.columns, "rows": text[0], "snapshot": str(at.snapshot_id) if at else ""}
 
 
-def main():
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what engines print is not an answer
-    party = Party(os.path.abspath(sys.argv[1]))
-    print(json.dumps({"ready": True}), file=answers, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        answer = getattr(party, request.pop("do"))(**request)
-        print(json.dumps(answer or {}), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(Party)

@@ -13,6 +13,7 @@ var Points = []string{
 	"datafile.closed",       // a data file is whole and synced
 	"datafile.written",      // all files of a batch, and their folders, are synced
 	"migrate.pending-noted", // the checkpoint names the files of the batch
+	"lake.deletes-written",  // the delete files of an upsert, or its copies of rows, are synced
 	"lake.staged",           // manifests and manifest list are written, the catalog does not know of them
 	"lake.sent",             // the catalog has the snapshot, the checkpoint has not
 	"migrate.landed-noted",  // the checkpoint has it too

@@ -1,6 +1,7 @@
 package datafile
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -38,7 +39,7 @@ func checkLocation(base string) error {
 // fileLocation places a new data file. The folders of its partition are for people: what counts is
 // the partition in the metadata.
 func fileLocation(cfg Config, base, partition, name string) string {
-	if !strings.HasSuffix(name, ".parquet") {
+	if !strings.HasSuffix(name, ".parquet") && !strings.HasSuffix(name, ".puffin") {
 		name += ".parquet"
 	}
 	if !javaTrue(cfg.Properties, propObjectStore, false) {
@@ -167,6 +168,33 @@ func (p *places) sync() error {
 		}
 	}
 	p.folders = nil
+	return nil
+}
+
+// Location is where a file of a name that says its format lies beside the data files of a table.
+func Location(cfg Config, name string) (string, error) {
+	base := dataLocation(cfg)
+	return fileLocation(cfg, base, "", name), checkLocation(base)
+}
+
+// WriteFile writes a new file. Once it returns the file with its name survives a crash, as a Writer's files do. fs
+// may be nil for a local location.
+func WriteFile(fs iceio.WriteFileIO, location string, text []byte) error {
+	p := places{fs: fs}
+	out, err := p.create(location)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", location, err)
+	}
+	_, err = out.Write(text)
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = p.sync()
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", location, err)
+	}
 	return nil
 }
 

@@ -28,6 +28,7 @@ type Commit struct {
 	Since *int64
 
 	Overwrite *Overwrite // the files take the place of others; nil: they are added
+	Upsert    *Upsert    // rows go in the same snapshot; nil: none. Not with Overwrite
 }
 
 // A Committed append.

@@ -36,7 +36,8 @@ type replacement struct {
 	data    map[string]bool // paths of data files that go
 	deletes map[string]bool // of delete files: deleteKey
 	kept    []iceberg.DataFile
-	removed []iceberg.DataFile // all of them, as the manifests have them
+	added   []iceberg.DataFile // delete files that come
+	removed []iceberg.DataFile // all that go, as the manifests have them
 }
 
 // stageOverwrite makes an attempt that replaces partitions. The rows are added by the library; what goes is
@@ -58,6 +59,11 @@ func (t *Table) stageOverwrite(ctx context.Context, c Commit) (attempt, error) {
 	if err != nil {
 		return attempt{}, err
 	}
+	return t.stageReplacement(ctx, c, r)
+}
+
+// stageReplacement makes an attempt that adds the commit's files, and takes out and brings what r says.
+func (t *Table) stageReplacement(ctx context.Context, c Commit, r *replacement) (attempt, error) {
 	tx, err := t.NewTransactionOnBranchWithError(c.Branch)
 	if err != nil {
 		return attempt{}, err
@@ -77,12 +83,18 @@ func (t *Table) stageOverwrite(ctx context.Context, c Commit) (attempt, error) {
 		return attempt{}, fmt.Errorf("no snapshot was staged on branch %q", c.Branch)
 	}
 	err = t.editList(ctx, snapshot, func(fs iceio.WriteFileIO, list *manifestList) error {
-		return t.takeOut(ctx, fs, snapshot, list, r)
+		if err := t.takeOut(ctx, fs, snapshot, list, r); err != nil {
+			return err
+		}
+		if err := t.bring(fs, snapshot, list, r.added); err != nil || c.Upsert == nil {
+			return err
+		}
+		return t.merge(ctx, fs, snapshot, list)
 	})
 	if err != nil {
 		return attempt{}, err
 	}
-	if err := t.overwriteSummary(snapshot, slices.Concat(c.Files, r.kept), r.removed); err != nil {
+	if err := t.overwriteSummary(snapshot, slices.Concat(c.Files, r.kept, r.added), r.removed); err != nil {
 		return attempt{}, err
 	}
 	return attemptOf(tx, snapshot)
@@ -110,6 +122,34 @@ func (t *Table) takeOut(ctx context.Context, fs iceio.WriteFileIO, snapshot *tab
 	}
 	if left != 0 {
 		return fmt.Errorf("of %d files to replace, %d are not in the manifests", len(r.data)+len(r.deletes), left) // case 79
+	}
+	return nil
+}
+
+// bring adds manifests of delete files, one for each partition spec. They are written by us, since the library
+// knows neither deletion vectors in its counts nor the data file that a delete file of format version 2 is for.
+func (t *Table) bring(fs iceio.WriteFileIO, snapshot *table.Snapshot, list *manifestList, files []iceberg.DataFile) error {
+	of := map[int][]iceberg.DataFile{}
+	for _, f := range files {
+		of[int(f.SpecID())] = append(of[int(f.SpecID())], f)
+	}
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		w, err := t.beginManifest(id, iceberg.ManifestContentDeletes, snapshot)
+		if err != nil {
+			return err
+		}
+		for _, f := range of[id] {
+			if err := w.Add(iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &snapshot.SnapshotID, nil, nil, f)); err != nil {
+				return fmt.Errorf("delete file %q: %w", f.FilePath(), err)
+			}
+		}
+		m, err := w.end(t, fs)
+		if err != nil {
+			return err
+		}
+		if err := list.replace(nil, m, snapshot, t.Metadata().Version()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -184,7 +224,7 @@ func (t *Table) manifestWithout(ctx context.Context, fs iceio.WriteFileIO, snaps
 	if len(gone) == 0 {
 		return nil, nil, nil
 	}
-	w, err := t.beginManifest(m, snapshot)
+	w, err := t.beginManifest(int(m.PartitionSpecID()), m.ManifestContent(), snapshot)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -198,7 +238,7 @@ func (t *Table) manifestWithout(ctx context.Context, fs iceio.WriteFileIO, snaps
 			return nil, nil, err
 		}
 	}
-	out, err := w.end(t, fs, m.ManifestContent())
+	out, err := w.end(t, fs)
 	return out, gone, err
 }
 

@@ -111,8 +111,9 @@ func (t *Table) Audited() string {
 }
 
 // Names of our data files: icepipe-TABLE-JOB-UUID.parquet, where TABLE and JOB are the first digits of
-// hashes of the table's key and of the job; an object store layout may put bits before it.
-var ours = regexp.MustCompile(`^(?:[01]+-)?icepipe-([0-9a-f]{8})-([0-9a-f]{8})-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet$`)
+// hashes of the table's key and of the job; an object store layout may put bits before it. Delete files have
+// -deletes behind the UUID, and those of deletion vectors end in .puffin.
+var ours = regexp.MustCompile(`^(?:[01]+-)?icepipe-([0-9a-f]{8})-([0-9a-f]{8})-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.parquet|-deletes\.(?:parquet|puffin))$`)
 
 // FileNames gives a new name for a data file of a job, without its suffix, at each call. Such a file can be
 // told from those of other programs, and of other tables that lie or lay in the same folder. The function
@@ -122,7 +123,7 @@ func (t *Table) FileNames(job string) func() string {
 	return func() string { return prefix + uuid.NewString() }
 }
 
-// Ours reports whether a location has the name of a data file that a job of ours made for this table.
+// Ours reports whether a location has the name of a data or delete file that a job of ours made for this table.
 func (t *Table) Ours(location string) bool {
 	m := ours.FindStringSubmatch(path.Base(location))
 	return m != nil && m[1] == t.tag()

@@ -87,7 +87,7 @@ func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}
 	if o.lineage {
-		s.schema = iceberg.NewSchema(s.schema.ID, append(slices.Clone(s.schema.Fields()), iceberg.RowID(), iceberg.LastUpdatedSequenceNumber())...)
+		s.schema = withLineage(s.schema)
 	}
 	if err = s.bindFilter(full); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)

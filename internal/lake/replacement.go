@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -87,9 +86,9 @@ func (t *Table) uselessDeletes(ctx context.Context, head *table.Snapshot, live [
 				return fmt.Errorf("manifest %q: %w", m.FilePath(), err)
 			}
 			f := entry.DataFile()
-			ref := f.ReferencedDataFile()
+			of := dataFileOf(f)
 			switch {
-			case ref != nil && r.data[*ref], len(stays) == 0, ref == nil && !everywhere(t, f) && !stays[t.place(f)]:
+			case of != "" && r.data[of], len(stays) == 0, of == "" && !everywhere(t, f) && !stays[t.place(f)]:
 				r.deletes[deleteKey(f)] = true
 			}
 		}
@@ -108,60 +107,6 @@ func (t *Table) place(f iceberg.DataFile) string {
 		key += " " + datafile.ValuesKey(of...)
 	}
 	return key
-}
-
-// overwriteSummary makes the summary of a staged snapshot that of an overwrite: the library has counted what it
-// added, and knows nothing of what was taken out.
-func (t *Table) overwriteSummary(s *table.Snapshot, added, removed []iceberg.DataFile) error {
-	if s.Summary == nil {
-		return fmt.Errorf("snapshot %d has no summary", s.SnapshotID)
-	}
-	p := iceberg.Properties{}
-	for k, v := range s.Summary.Properties {
-		if !strings.HasPrefix(k, "partitions.") && k != "partition-summaries-included" { // of what was added alone
-			p[k] = v
-		}
-	}
-	n := map[string]int64{}
-	places := map[string]bool{}
-	for _, f := range added {
-		places[t.place(f)] = true
-	}
-	for _, f := range removed {
-		places[t.place(f)] = true
-		n["removed-files-size"] += f.FileSizeBytes()
-		switch f.ContentType() {
-		case iceberg.EntryContentData:
-			n["deleted-data-files"]++
-			n["deleted-records"] += f.Count()
-		case iceberg.EntryContentEqDeletes:
-			n["removed-delete-files"]++
-			n["removed-equality-delete-files"]++
-			n["removed-equality-deletes"] += f.Count()
-		default:
-			n["removed-delete-files"]++
-			n["removed-position-deletes"] += f.Count()
-			if table.IsDeletionVector(f) {
-				n["removed-dvs"]++
-			} else {
-				n["removed-position-delete-files"]++
-			}
-		}
-	}
-	for name, less := range map[string]string{
-		"total-files-size": "removed-files-size", "total-data-files": "deleted-data-files", "total-records": "deleted-records",
-		"total-delete-files": "removed-delete-files", "total-equality-deletes": "removed-equality-deletes", "total-position-deletes": "removed-position-deletes",
-	} {
-		if total, err := strconv.ParseInt(p[name], 10, 64); err == nil {
-			p[name] = strconv.FormatInt(max(0, total-n[less]), 10)
-		}
-	}
-	for name, count := range n {
-		p[name] = strconv.FormatInt(count, 10)
-	}
-	p["changed-partition-count"] = strconv.Itoa(len(places))
-	s.Summary = &table.Summary{Operation: table.OpOverwrite, Properties: p}
-	return nil
 }
 
 // Overwritable refuses a branch that an overwrite could not take files out of, whatever partitions it

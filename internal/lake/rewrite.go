@@ -73,7 +73,12 @@ func (t *Table) rewrite(ctx context.Context, o *Overwrite, head *table.Snapshot,
 		}
 	}
 	if len(mixed) > 0 {
-		if out.files, err = t.writeStaying(ctx, o, head, mixed, touched); err != nil {
+		scan, err := t.scanOf(ctx, head, mixed, t.Metadata().Version() >= 3)
+		if err != nil {
+			return rewritten{}, err
+		}
+		out.files, err = t.writeStaying(ctx, scan, o.Job, o.Jobs, func(rows liveRows) ([]int32, error) { return touched.staying(partitions, rows.batch) })
+		if err != nil {
 			return rewritten{}, err
 		}
 	}
@@ -109,34 +114,26 @@ func (p *touchedPartitions) staying(partitions *datafile.Partitions, batch arrow
 	return out, nil
 }
 
-// writeStaying writes the rows of files that lie in no touched partition. In format version 3 each keeps its
-// row ID and the sequence number that it was last changed with (specification, "Row Lineage").
-func (t *Table) writeStaying(ctx context.Context, o *Overwrite, head *table.Snapshot, paths map[string]bool, touched *touchedPartitions) ([]iceberg.DataFile, error) {
-	lineage := t.Metadata().Version() >= 3
-	scan, err := t.scanOf(ctx, head, paths, lineage)
+// writeStaying writes the rows of a scan that stay: of each record batch those at the indices that stays returns. Where
+// the scan reads row IDs each row keeps its own and the sequence number that it was last changed with (specification,
+// "Row Lineage").
+func (t *Table) writeStaying(ctx context.Context, scan *Scan, job string, jobs int, stays func(liveRows) ([]int32, error)) ([]iceberg.DataFile, error) {
+	config, err := t.FileConfig(ctx, jobs)
 	if err != nil {
 		return nil, err
 	}
-	config, err := t.FileConfig(ctx, o.Jobs)
-	if err != nil {
-		return nil, err
-	}
-	config.Schema, config.Name = scan.schema, t.FileNames(keptJob(o.Job))
+	config.Schema, config.Name, config.Mem = scan.schema, t.FileNames(keptJob(job)), scan.options.Memory
 	w, err := datafile.NewWriter(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	defer w.Abort()
-	partitions, err := datafile.NewPartitions(scan.schema, t.Spec())
-	if err != nil {
-		return nil, err
-	}
-	err = scan.eachLive(ctx, lineage, func(batch arrow.RecordBatch) error {
-		stays, err := touched.staying(partitions, batch)
-		if err != nil || len(stays) == 0 {
+	err = scan.eachLive(ctx, func(live liveRows) error {
+		indices, err := stays(live)
+		if err != nil || len(indices) == 0 {
 			return err
 		}
-		left, err := taken(ctx, batch, stays, scan.options.Memory)
+		left, err := taken(ctx, live.batch, indices, scan.options.Memory)
 		if err != nil {
 			return err
 		}
@@ -149,9 +146,17 @@ func (t *Table) writeStaying(ctx context.Context, o *Overwrite, head *table.Snap
 	return w.Finish(ctx)
 }
 
+// Live rows of a data file.
+type liveRows struct {
+	path   string
+	batch  arrow.RecordBatch // of them alone
+	before int64             // position in the file of the first row that was looked at
+	at     []int32           // of each live row, counted from there
+}
+
 // eachLive calls f with the live rows of the scan's files, with their row IDs in the last two columns where
 // that is asked for. f borrows the record batch.
-func (s *Scan) eachLive(ctx context.Context, lineage bool, f func(arrow.RecordBatch) error) error {
+func (s *Scan) eachLive(ctx context.Context, f func(liveRows) error) error {
 	var tasks []table.FileScanTask
 	for _, file := range s.files {
 		tasks = append(tasks, file.FileScanTask)
@@ -168,7 +173,7 @@ func (s *Scan) eachLive(ctx context.Context, lineage bool, f func(arrow.RecordBa
 		if err != nil {
 			return err
 		}
-		err = r.liveOf(ctx, file, task, lineage, f)
+		err = r.liveOf(ctx, file, task, f)
 		file.src.close()
 		if err != nil {
 			return fmt.Errorf("file %q: %w", task.File.FilePath(), err)
@@ -177,7 +182,7 @@ func (s *Scan) eachLive(ctx context.Context, lineage bool, f func(arrow.RecordBa
 	return nil
 }
 
-func (r *run) liveOf(ctx context.Context, file *openFile, task plannedFile, lineage bool, f func(arrow.RecordBatch) error) error {
+func (r *run) liveOf(ctx context.Context, file *openFile, task plannedFile, f func(liveRows) error) error {
 	version := r.table.Metadata().Version()
 	before := int64(0)
 	for group := range file.src.rowGroupRows() {
@@ -198,13 +203,13 @@ func (r *run) liveOf(ctx context.Context, file *openFile, task plannedFile, line
 			}
 			if len(live) > 0 {
 				out, err = file.columns.project(ctx, out, r.reads, r.wholeAs, version)
-				if err == nil && lineage {
+				if err == nil && r.options.lineage {
 					out, err = withRowIDs(out, task.FileScanTask, before, live, r.options.Memory)
 				}
 				if err != nil {
 					return err
 				}
-				err = f(out)
+				err = f(liveRows{path: task.File.FilePath(), batch: out, before: before, at: live})
 			}
 			out.Release()
 			if err != nil {

@@ -20,9 +20,17 @@ func (t *Table) stage(ctx context.Context, c Commit) (attempt, error) {
 	if err := ctx.Err(); err != nil {
 		return attempt{}, err
 	}
-	if c.Overwrite != nil {
-		return t.stageOverwrite(ctx, c) // which reads rows, and so takes as long as it takes
+	switch { // those that read rows take as long as it takes
+	case c.Overwrite != nil:
+		return t.stageOverwrite(ctx, c)
+	case c.Upsert != nil:
+		return t.stageUpsert(ctx, c)
 	}
+	return t.stageAppend(ctx, c)
+}
+
+// stageAppend makes an attempt that adds files and changes nothing else.
+func (t *Table) stageAppend(ctx context.Context, c Commit) (attempt, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.callTimeout())
 	defer cancel()
 	tx, err := t.NewTransactionOnBranchWithError(c.Branch)

@@ -29,7 +29,7 @@ type manifestList struct {
 // library leaves out. The list is written again in its place: nobody knows of it before the commit.
 func (t *Table) mendList(ctx context.Context, snapshot *table.Snapshot) error {
 	return t.editList(ctx, snapshot, func(fs iceio.WriteFileIO, list *manifestList) error {
-		return t.merge(ctx, fs, snapshot, list)
+		return t.merge(ctx, fs, snapshot, list, iceberg.ManifestContentData)
 	})
 }
 
@@ -102,6 +102,21 @@ func eachRecord(reader *ocf.Reader, f func(map[string]any) error) error {
 			return err
 		}
 	}
+}
+
+// dropEmpty leaves out the manifests of earlier snapshots that name no live file: they say what those snapshots took
+// out, and nothing of this one. Lists of format version 1 need not say how many files live.
+func (l *manifestList) dropEmpty(snapshot *table.Snapshot, version int) error {
+	var empty []iceberg.ManifestFile
+	for _, m := range l.manifests {
+		if version > 1 && m.SnapshotID() != snapshot.SnapshotID && m.AddedDataFiles() == 0 && m.ExistingDataFiles() == 0 {
+			empty = append(empty, m)
+		}
+	}
+	if len(empty) == 0 {
+		return nil
+	}
+	return l.replace(empty, nil, snapshot, version)
 }
 
 // replace puts one manifest, at the end, in the place of others; nil: none.

@@ -13,7 +13,6 @@ import (
 	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
-	"github.com/google/uuid"
 )
 
 // mergeMost bounds the manifests that one commit merges, so that no commit takes long on a table that
@@ -45,7 +44,7 @@ func (t *Table) mergeRule() *mergeRule {
 // says. All this is Java's rule, but for three things: one bin a commit, not many more than mergeMost
 // manifests, and the snapshot's own manifest is never merged, so that its rows get their IDs as in any
 // append.
-func (r mergeRule) bin(manifests []iceberg.ManifestFile, snapshot int64, mergeable map[int]bool) []iceberg.ManifestFile {
+func (r mergeRule) bin(manifests []iceberg.ManifestFile, content iceberg.ManifestContent, snapshot int64, mergeable map[int]bool) []iceberg.ManifestFile {
 	most := max(mergeMost, r.count)
 	open := map[int32][]iceberg.ManifestFile{} // by spec
 	size := map[int32]int64{}
@@ -59,7 +58,7 @@ func (r mergeRule) bin(manifests []iceberg.ManifestFile, snapshot int64, mergeab
 	}
 	for _, m := range slices.Backward(manifests) {
 		spec := m.PartitionSpecID()
-		if m.ManifestContent() != iceberg.ManifestContentData || !mergeable[int(spec)] {
+		if m.ManifestContent() != content || !mergeable[int(spec)] {
 			continue
 		}
 		if len(open[spec]) > 0 && (size[spec]+m.Length() > r.size || len(open[spec]) == most) {
@@ -107,11 +106,11 @@ func (t *Table) writable(spec int) bool {
 	return err == nil
 }
 
-// merge merges manifests of a staged snapshot where the table's rule says so, and puts the merged one
+// merge merges manifests of one content of a staged snapshot where the table's rule says so, and puts the merged one
 // at the end of the list. Its entries are those of the manifests that it stands for, with the sequence
 // numbers and row IDs that they had from these (spec: Sequence Number Inheritance, First Row ID
 // Inheritance). Merged manifests are written, and none is removed.
-func (t *Table) merge(ctx context.Context, fs iceio.WriteFileIO, snapshot *table.Snapshot, list *manifestList) error {
+func (t *Table) merge(ctx context.Context, fs iceio.WriteFileIO, snapshot *table.Snapshot, list *manifestList, content iceberg.ManifestContent) error {
 	rule := t.mergeRule()
 	if rule == nil {
 		return nil
@@ -123,10 +122,10 @@ func (t *Table) merge(ctx context.Context, fs iceio.WriteFileIO, snapshot *table
 			mergeable[spec] = t.mergeable(spec)
 		}
 	}
-	bin := rule.bin(list.manifests, snapshot.SnapshotID, mergeable)
+	bin := rule.bin(list.manifests, content, snapshot.SnapshotID, mergeable)
 	for len(bin) > 0 && !t.writable(int(bin[0].PartitionSpecID())) {
 		mergeable[int(bin[0].PartitionSpecID())] = false
-		bin = rule.bin(list.manifests, snapshot.SnapshotID, mergeable)
+		bin = rule.bin(list.manifests, content, snapshot.SnapshotID, mergeable)
 	}
 	if len(bin) == 0 {
 		return nil
@@ -140,9 +139,7 @@ func (t *Table) merge(ctx context.Context, fs iceio.WriteFileIO, snapshot *table
 
 // mergedManifest writes one manifest with the live entries of others; nil where all were deleted.
 func (t *Table) mergedManifest(ctx context.Context, fs iceio.WriteFileIO, snapshot *table.Snapshot, bin []iceberg.ManifestFile) (iceberg.ManifestFile, error) {
-	var text bytes.Buffer
-	spec := t.Metadata().PartitionSpecByID(int(bin[0].PartitionSpecID()))
-	w, err := iceberg.NewManifestWriter(t.Metadata().Version(), &text, *spec, t.Schema(), snapshot.SnapshotID)
+	w, err := t.beginManifest(int(bin[0].PartitionSpecID()), bin[0].ManifestContent(), snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -160,23 +157,12 @@ func (t *Table) mergedManifest(ctx context.Context, fs iceio.WriteFileIO, snapsh
 	if live == 0 {
 		return nil, nil
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	provider, err := t.LocationProvider()
-	if err != nil {
-		return nil, err
-	}
-	path := provider.NewMetadataLocation(uuid.NewString() + "-m0.avro")
-	if err := write(fs, path, text.Bytes()); err != nil {
-		return nil, err
-	}
-	return w.ToManifestFile(path, int64(text.Len()))
+	return w.end(t, fs)
 }
 
 // copyLive writes the live entries of a manifest, as existing ones, and returns their number, which it
 // holds against what the list says.
-func copyLive(w *iceberg.ManifestWriter, fs iceio.IO, m iceberg.ManifestFile) (int32, error) {
+func copyLive(w *manifestInMemory, fs iceio.IO, m iceberg.ManifestFile) (int32, error) {
 	text, err := read(fs, m.FilePath())
 	if err != nil {
 		return 0, err

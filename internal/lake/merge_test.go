@@ -56,7 +56,7 @@ func TestMergeBins(t *testing.T) {
 				manifests = append(manifests, iceberg.NewManifestFile(2, fmt.Sprint(i), size, spec, snapshot).Content(content).Build())
 			}
 			var got []string
-			for _, m := range c.rule.bin(manifests, 2, map[int]bool{0: true, 1: true}) {
+			for _, m := range c.rule.bin(manifests, iceberg.ManifestContentData, 2, map[int]bool{0: true, 1: true}) {
 				got = append(got, fmt.Sprintf("%d:%d", m.PartitionSpecID(), m.Length()))
 			}
 			equal(t, c.list[:min(80, len(c.list))], got, strings.Fields(c.want))

@@ -89,7 +89,7 @@ func (t *Table) stageReplacement(ctx context.Context, c Commit, r *replacement) 
 		if err := t.bring(fs, snapshot, list, r.added); err != nil || c.Upsert == nil {
 			return err
 		}
-		return t.merge(ctx, fs, snapshot, list)
+		return t.tidy(ctx, fs, snapshot, list)
 	})
 	if err != nil {
 		return attempt{}, err
@@ -98,6 +98,17 @@ func (t *Table) stageReplacement(ctx context.Context, c Commit, r *replacement) 
 		return attempt{}, err
 	}
 	return attemptOf(tx, snapshot)
+}
+
+// tidy keeps the manifests of a job of many upserts few.
+func (t *Table) tidy(ctx context.Context, fs iceio.WriteFileIO, snapshot *table.Snapshot, list *manifestList) error {
+	if err := list.dropEmpty(snapshot, t.Metadata().Version()); err != nil {
+		return err
+	}
+	if err := t.merge(ctx, fs, snapshot, list, iceberg.ManifestContentData); err != nil {
+		return err
+	}
+	return t.merge(ctx, fs, snapshot, list, iceberg.ManifestContentDeletes)
 }
 
 // takeOut puts manifests in the place of those that name files which go.

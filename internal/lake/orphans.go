@@ -22,6 +22,7 @@ import (
 const (
 	OrphanList     = "manifest list"
 	OrphanManifest = "manifest"
+	OrphanDeletes  = "delete file"
 	OrphanData     = "data file"
 )
 
@@ -165,6 +166,8 @@ func kindOf(location string) string {
 		return OrphanList
 	case manifestName.MatchString(name):
 		return OrphanManifest
+	case ours.MatchString(name) && strings.Contains(name, deletesSuffix+"."):
+		return OrphanDeletes
 	case ours.MatchString(name):
 		return OrphanData
 	}

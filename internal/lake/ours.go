@@ -42,7 +42,7 @@ func (s *sorter) ofOurs(all []Orphan) ([]Orphan, error) {
 		}
 	}
 	var out []Orphan
-	for _, kind := range []string{OrphanList, OrphanManifest, OrphanData} {
+	for _, kind := range []string{OrphanList, OrphanManifest, OrphanDeletes, OrphanData} {
 		for _, o := range all {
 			if o.Kind != kind {
 				continue
@@ -50,7 +50,7 @@ func (s *sorter) ofOurs(all []Orphan) ([]Orphan, error) {
 			switch {
 			case kind == OrphanList && !mine[o.Path]:
 			case kind == OrphanManifest && !s.ours[path.Base(o.Path)]:
-			case kind == OrphanData && !s.table.Ours(o.Path):
+			case (kind == OrphanData || kind == OrphanDeletes) && !s.table.Ours(o.Path):
 			default:
 				out = append(out, o)
 			}
@@ -59,7 +59,7 @@ func (s *sorter) ofOurs(all []Orphan) ([]Orphan, error) {
 	return out, nil
 }
 
-// addsOurs reports whether a manifest adds data files, all of them ours. One that cannot be read is in
+// addsOurs reports whether a manifest adds data or delete files, all of them ours. One that cannot be read is in
 // doubt, and so not ours.
 func (s *sorter) addsOurs(location string) bool {
 	added := 0

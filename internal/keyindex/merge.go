@@ -32,7 +32,6 @@ func (c *cursor) seek(ctx context.Context, asked []record) error {
 			c.at += gallop(c.have[c.at:], func(r record) bool { return r.before(d) })
 			return nil
 		}
-		c.at = len(c.have)
 		first, end := c.run.wanted(c.block, asked)
 		if first == end {
 			return nil

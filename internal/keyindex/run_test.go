@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -177,6 +178,19 @@ func TestNoRoom(t *testing.T) {
 	m.add(even(10), 1)
 	if got, want := findAll(t, x, ds), m.find(ds); !slices.Equal(got, want) || x.Len() != 11 {
 		t.Errorf("%v, not %v, of %d", got, want, x.Len())
+	}
+}
+
+// TestNothingLeftBehind has no file with a name while the index is in use, so that none stays if the process dies.
+func TestNothingLeftBehind(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("an open file keeps its name on Windows")
+	}
+	dir := t.TempDir()
+	x, ds := filled(t, dir)
+	checkEmpty(t, dir)
+	if got := len(findAll(t, x, ds)); got != len(ds) {
+		t.Errorf("%d of %d are found", got, len(ds))
 	}
 }
 

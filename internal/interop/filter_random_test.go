@@ -30,7 +30,8 @@ type filterCase struct {
 func TestFilterRandom(t *testing.T) {
 	root := checkout(t)
 	python := filepath.Join(dependencies(t, root), "venv", "bin", "python")
-	seed, rounds := rand.Int64N(1<<31), 1
+	const tables = 20 // of a round
+	seed, rounds, filters := rand.Int64N(1<<31), 1, 50
 	if text := os.Getenv("ICEPIPE_SEED"); text != "" {
 		var err error
 		if seed, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -38,9 +39,8 @@ func TestFilterRandom(t *testing.T) {
 		}
 	}
 	if os.Getenv("ICEPIPE_TORTURE") != "" {
-		rounds = 100
+		rounds, filters = 50, 100 // making a table takes as long as some twenty filters
 	}
-	const tables, filters = 20, 50 // of a round
 	asked, found := 0, int64(0)
 	var skipped lake.Skipped
 	for round := range rounds {

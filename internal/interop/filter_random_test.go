@@ -6,11 +6,14 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +33,8 @@ type filterCase struct {
 func TestFilterRandom(t *testing.T) {
 	root := checkout(t)
 	python := filepath.Join(dependencies(t, root), "venv", "bin", "python")
-	seed, rounds := rand.Int64N(1<<31), 1
+	const tables = 20 // of a round
+	seed, rounds, filters := rand.Int64N(1<<31), 1, 50
 	if text := os.Getenv("ICEPIPE_SEED"); text != "" {
 		var err error
 		if seed, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -38,9 +42,8 @@ func TestFilterRandom(t *testing.T) {
 		}
 	}
 	if os.Getenv("ICEPIPE_TORTURE") != "" {
-		rounds = 100
+		rounds, filters = 50, 100 // making a table takes as long as some twenty filters
 	}
-	const tables, filters = 20, 50 // of a round
 	asked, found := 0, int64(0)
 	var skipped lake.Skipped
 	for round := range rounds {
@@ -57,6 +60,7 @@ func TestFilterRandom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		cases := map[string][]filterCase{} // by table
 		opened := map[string]*lake.Table{}
 		in := json.NewDecoder(bufio.NewReader(file))
 		for in.More() {
@@ -64,26 +68,35 @@ func TestFilterRandom(t *testing.T) {
 			if err := in.Decode(&c); err != nil {
 				t.Fatal(err)
 			}
-			tbl := opened[c.Table]
-			if tbl == nil {
-				tbl = sourceTable(t, filepath.Join(out, "src.db"), "src", c.Table)
-				opened[c.Table] = tbl
+			if opened[c.Table] == nil {
+				opened[c.Table] = sourceTable(t, filepath.Join(out, "src.db"), "src", c.Table)
 			}
-			for _, whole := range []bool{false, true} {
-				lines, skip, err := selected(t.Context(), tbl, c.Filter, []string{"id"}, whole)
-				if err != nil {
-					t.Fatalf("ICEPIPE_SEED=%d, table %s: %s: %v", round, c.Table, c.Filter, err)
-				}
-				if !sameIDs(lines, c.IDs) {
-					t.Errorf("ICEPIPE_SEED=%d, table %s, whole plan %t: %s\nDuckDB: %s\n got %.400v\nwant %.400v", round, c.Table, whole, c.Filter, c.SQL, lines, c.IDs)
-				}
-				skipped.Manifests += skip.Manifests
-				skipped.Files += skip.Files
-				skipped.RowGroups += skip.RowGroups
-			}
-			asked++
-			found += int64(len(c.IDs))
+			cases[c.Table] = append(cases[c.Table], c)
 		}
+		next := make(chan string)
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		for range workers {
+			wait.Go(func() {
+				for name := range next {
+					for _, c := range cases[name] {
+						skip := c.hold(t, opened[name], round)
+						mu.Lock()
+						skipped.Manifests += skip.Manifests
+						skipped.Files += skip.Files
+						skipped.RowGroups += skip.RowGroups
+						asked++
+						found += int64(len(c.IDs))
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		for _, name := range slices.Sorted(maps.Keys(cases)) {
+			next <- name
+		}
+		close(next)
+		wait.Wait()
 		file.Close()
 		say("%5.1f s, %5.1f of them to make them: seed %d", time.Since(began).Seconds(), made.Seconds(), round)
 		if t.Failed() {
@@ -94,6 +107,24 @@ func TestFilterRandom(t *testing.T) {
 	if asked != rounds*tables*filters && !t.Failed() || skipped.Manifests == 0 || skipped.Files == 0 || skipped.RowGroups == 0 {
 		t.Errorf("%d filters were asked of %d, or nothing was pruned", asked, rounds*tables*filters)
 	}
+}
+
+// hold compares what a filter selects, with pruning and without, and says what the pruned scan did not read.
+func (c filterCase) hold(t *testing.T, tbl *lake.Table, round int64) (skipped lake.Skipped) {
+	for _, whole := range []bool{false, true} {
+		lines, skip, err := selected(t.Context(), tbl, c.Filter, []string{"id"}, whole)
+		if err != nil {
+			t.Errorf("ICEPIPE_SEED=%d, table %s: %s: %v", round, c.Table, c.Filter, err)
+			return skipped
+		}
+		if !sameIDs(lines, c.IDs) {
+			t.Errorf("ICEPIPE_SEED=%d, table %s, whole plan %t: %s\nDuckDB: %s\n got %.400v\nwant %.400v", round, c.Table, whole, c.Filter, c.SQL, lines, c.IDs)
+		}
+		skipped.Manifests += skip.Manifests
+		skipped.Files += skip.Files
+		skipped.RowGroups += skip.RowGroups
+	}
+	return skipped
 }
 
 func sameIDs(lines []string, ids []int64) bool {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -72,19 +73,15 @@ func TestVerifyFixtures(t *testing.T) {
 	}
 	var done []result
 	back := 0
-	for i := range l.tables {
-		f := &l.tables[i]
-		if f.Mode != "" && f.Mode != "append" || f.ExpectError != "" {
-			continue
-		}
-		m := l.plain(t, f, byMigrate)
-		m.checkpoint = true
+	var mu sync.Mutex
+	verify := func(m *move) {
+		f := m.fixture
 		o := l.carry(t, m)
 		if o.err != nil || !o.succeeded() {
 			if !m.mayRefuse {
 				t.Errorf("%s: %v\n%s", f.Name, o.err, told(o.runs))
 			}
-			continue
+			return
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			dir := filepath.Dir(o.db)
@@ -105,10 +102,31 @@ func TestVerifyFixtures(t *testing.T) {
 			}
 			v := check("--method", "partition_hash", "--scope", "table")
 			check("--method", "diff", "--scope", "table")
+			n := l.verifyBack(t, m, dir)
+			mu.Lock()
+			defer mu.Unlock()
 			done = append(done, result{o, v})
-			back += l.verifyBack(t, m, dir)
+			back += n
 		})
 	}
+	next := make(chan *move)
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(func() {
+			for m := range next {
+				verify(m)
+			}
+		})
+	}
+	for i := range l.tables {
+		if f := &l.tables[i]; (f.Mode == "" || f.Mode == "append") && f.ExpectError == "" {
+			m := l.plain(t, f, byMigrate)
+			m.checkpoint = true
+			next <- m
+		}
+	}
+	close(next)
+	wait.Wait()
 	if len(l.only) == 0 && (len(done) < leastVerified || back < leastVerified*2/3) {
 		t.Errorf("%d fixtures are verified, %d of them back", len(done), back)
 	}

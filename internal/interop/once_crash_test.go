@@ -40,6 +40,9 @@ func TestOnceCrash(t *testing.T) {
 			if slices.Contains([]string{"lake.schema-changed"}, point) {
 				continue // the run before made the schema's changes
 			}
+			if point == "lake.deletes-written" && !strings.Contains(mode, "upsert") {
+				continue // no rows are taken out
+			}
 			for n := 1; ; n++ {
 				fired := c.trial(mode, fmt.Sprintf("%s:%d", point, n), n%2 == 0)
 				if !fired {

@@ -30,6 +30,9 @@ func testPoints(t *testing.T, r *rack) {
 			continue
 		}
 		for _, point := range crash.Points {
+			if point == "lake.deletes-written" {
+				continue // of upserts, which the scenes are not
+			}
 			trials = append(trials, passage{s.version, s.form, point})
 		}
 	}

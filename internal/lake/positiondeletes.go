@@ -32,6 +32,9 @@ const (
 	// deleteFilesMost is how many delete files of one data file each a commit writes in a partition. Where rows
 	// of more files go they share one, so that a commit of many single changes does not make as many files.
 	deleteFilesMost = 64
+	// ownDeleteFilesMost is how many files of position deletes a data file has of its own before a commit puts them
+	// together, so that a job of many commits leaves few.
+	ownDeleteFilesMost = 8
 	// deleteRows is how many positions go into a record batch.
 	deleteRows = 16 << 10
 )
@@ -40,33 +43,47 @@ const (
 const deletesSuffix = "-deletes"
 
 // positionDeletes writes files of position deletes of format version 2 for rows of data files, which come sorted by
-// path. Nothing that is there goes: position deletes add up.
-func (t *Table) positionDeletes(ctx context.Context, u *Upsert, files []iceberg.DataFile, gone map[string]*dv.RoaringPositionBitmap) (*replacement, error) {
+// path. Those that are there stay, since position deletes add up, but where a data file has many of its own.
+func (t *Table) positionDeletes(ctx context.Context, u *Upsert, tasks []table.FileScanTask, gone map[string]*dv.RoaringPositionBitmap) (*replacement, error) {
 	key := goneDigest("positions", gone)
+	for i, task := range tasks {
+		if tasks[i].DeleteFiles = own(task); len(tasks[i].DeleteFiles) < ownDeleteFilesMost {
+			tasks[i].DeleteFiles = nil
+		}
+		key += deletesKey(tasks[i].DeleteFiles)
+	}
 	if done := u.kept[key]; done != nil {
 		return done, nil
-	}
-	of := map[string][]iceberg.DataFile{}
-	for _, f := range files {
-		if err := t.rewritable(int(f.SpecID())); err != nil {
-			return nil, err
-		}
-		of[t.place(f)] = append(of[t.place(f)], f)
 	}
 	w, err := t.newDeleteWriter(ctx, u)
 	if err != nil {
 		return nil, err
 	}
 	defer w.Abort()
-	r := &replacement{}
-	for _, place := range slices.Sorted(maps.Keys(of)) {
-		together := of[place]
-		size := len(together)
-		if size <= deleteFilesMost {
-			size = 1
+	r := &replacement{deletes: map[string]bool{}}
+	of := map[string][]deletesOf{}
+	positions := newPositionIndex(tasks, u.memory())
+	for _, task := range tasks {
+		if err := t.rewritable(int(task.File.SpecID())); err != nil {
+			return nil, err
 		}
-		for part := range slices.Chunk(together, size) {
-			f, err := w.write(ctx, t, part, gone)
+		all, err := t.withDeleted(ctx, positions, task, gone[task.File.FilePath()])
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range task.DeleteFiles {
+			r.deletes[deleteKey(d)] = true
+		}
+		place := t.place(task.File)
+		of[place] = append(of[place], deletesOf{task.File, all})
+	}
+	for _, place := range slices.Sorted(maps.Keys(of)) {
+		size := 1
+		if n := len(of[place]); n > deleteFilesMost {
+			size = n
+		}
+		for part := range slices.Chunk(of[place], size) {
+			f, err := w.write(ctx, t, part)
 			if err != nil {
 				return nil, err
 			}
@@ -75,6 +92,12 @@ func (t *Table) positionDeletes(ctx context.Context, u *Upsert, files []iceberg.
 	}
 	u.keep(key, r)
 	return r, nil
+}
+
+// Deletes of a data file.
+type deletesOf struct {
+	file iceberg.DataFile
+	at   *dv.RoaringPositionBitmap
 }
 
 // goneDigest is of a kind of change and the rows that go.
@@ -138,7 +161,7 @@ func deleteProperties(props iceberg.Properties) iceberg.Properties {
 }
 
 // write writes the rows of data files of one partition as one file.
-func (w *deleteWriter) write(ctx context.Context, t *Table, files []iceberg.DataFile, gone map[string]*dv.RoaringPositionBitmap) (iceberg.DataFile, error) {
+func (w *deleteWriter) write(ctx context.Context, t *Table, files []deletesOf) (iceberg.DataFile, error) {
 	b := array.NewRecordBuilder(w.mem, w.schema)
 	defer b.Release()
 	paths, positions := b.Field(0).(*array.StringBuilder), b.Field(1).(*array.Int64Builder)
@@ -149,9 +172,9 @@ func (w *deleteWriter) write(ctx context.Context, t *Table, files []iceberg.Data
 	}
 	least, most := int64(math.MaxInt64), int64(0)
 	for _, f := range files {
-		for at := range gone[f.FilePath()].Positions() {
+		for at := range f.at.Positions() {
 			least, most = min(least, int64(at)), max(most, int64(at))
-			paths.Append(f.FilePath())
+			paths.Append(f.file.FilePath())
 			positions.Append(int64(at))
 			if positions.Len() == deleteRows {
 				if err := flush(); err != nil {
@@ -175,8 +198,8 @@ func (w *deleteWriter) write(ctx context.Context, t *Table, files []iceberg.Data
 
 // deleteFile describes a file of position deletes of data files of one partition. Its bounds of file_path are
 // whole, so that readers find out which data files it is for.
-func (t *Table) deleteFile(written iceberg.DataFile, files []iceberg.DataFile, least, most int64) (iceberg.DataFile, error) {
-	first, last := files[0], files[len(files)-1]
+func (t *Table) deleteFile(written iceberg.DataFile, files []deletesOf, least, most int64) (iceberg.DataFile, error) {
+	first, last := files[0].file, files[len(files)-1].file
 	spec := t.Metadata().PartitionSpecByID(int(first.SpecID()))
 	b, err := iceberg.NewDataFileBuilder(*spec, iceberg.EntryContentPosDeletes, written.FilePath(), iceberg.ParquetFile, first.Partition(), nil, nil, written.Count(), written.FileSizeBytes())
 	if err != nil {

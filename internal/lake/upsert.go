@@ -170,7 +170,7 @@ func (t *Table) stageUpsert(ctx context.Context, c Commit) (attempt, error) {
 	case t.Metadata().Version() == 2:
 		r, err = t.positionDeletes(ctx, u, live.named, gone)
 	default:
-		r, err = t.vectors(ctx, u, head, live.named, gone)
+		r, err = t.vectors(ctx, u, live.named, gone)
 	}
 	if err != nil {
 		return attempt{}, fmt.Errorf("take rows out (%s): %w", u.Mode, err)
@@ -183,7 +183,7 @@ func (t *Table) stageUpsert(ctx context.Context, c Commit) (attempt, error) {
 // A liveness is what lives in a snapshot.
 type liveness struct {
 	all   []iceberg.DataFile
-	named []iceberg.DataFile // those of which rows go, by path
+	named []table.FileScanTask // the data files of which rows go, by path, and their deletes
 }
 
 // living finds the data files that rows go of. A file that does not live in the snapshot is an error, and so is a
@@ -193,12 +193,17 @@ func (t *Table) living(ctx context.Context, head *table.Snapshot, gone map[strin
 	if head == nil {
 		return out, lasting{fmt.Errorf("rows are to go of a branch that has no snapshot")}
 	}
+	plan := &Scan{table: t, snapshot: head}
+	tasks, err := plan.tasks(ctx)
+	if err != nil {
+		return out, fmt.Errorf("plan snapshot %d: %w%s", head.SnapshotID, err, plan.oddPartitionNames())
+	}
 	seen := map[string]bool{}
-	for entry, err := range t.liveFiles(ctx, head, nil) {
-		if err != nil {
-			return out, err
+	for _, task := range tasks {
+		if task.Start != 0 {
+			continue // a later part of a file that is taken whole
 		}
-		f := entry.DataFile()
+		f := task.File
 		out.all = append(out.all, f)
 		bits := gone[f.FilePath()]
 		if bits == nil {
@@ -211,14 +216,14 @@ func (t *Table) living(ctx context.Context, head *table.Snapshot, gone map[strin
 		if last := lastOf(bits); last >= uint64(f.Count()) {
 			return out, lasting{fmt.Errorf("row %d is to go of data file %q, which has %d rows", last, f.FilePath(), f.Count())}
 		}
-		out.named = append(out.named, f)
+		out.named = append(out.named, task)
 	}
 	for path := range gone {
 		if !seen[path] {
 			return out, lasting{fmt.Errorf("rows are to go of data file %q, which is not in snapshot %d", path, head.SnapshotID)}
 		}
 	}
-	slices.SortFunc(out.named, func(a, b iceberg.DataFile) int { return strings.Compare(a.FilePath(), b.FilePath()) })
+	slices.SortFunc(out.named, func(a, b table.FileScanTask) int { return strings.Compare(a.File.FilePath(), b.File.FilePath()) })
 	return out, nil
 }
 

@@ -16,56 +16,30 @@ import (
 // Puffin file. A data file has one vector at most, which stands in place of all its position deletes, so that the
 // new one holds the positions that were deleted before; the old one goes, and files of position deletes of
 // that data file alone go too (specification, "Deletion Vectors").
-func (t *Table) vectors(ctx context.Context, u *Upsert, head *table.Snapshot, files []iceberg.DataFile, gone map[string]*dv.RoaringPositionBitmap) (*replacement, error) {
-	tasks, err := t.deletesOf(ctx, head, gone)
-	if err != nil {
-		return nil, err
-	}
+func (t *Table) vectors(ctx context.Context, u *Upsert, tasks []table.FileScanTask, gone map[string]*dv.RoaringPositionBitmap) (*replacement, error) {
 	key := goneDigest("vectors", gone)
-	for _, f := range files {
-		for _, d := range append(tasks[f.FilePath()].DeleteFiles, tasks[f.FilePath()].DeletionVectorFiles...) {
-			key += "\x00" + deleteKey(d)
-		}
+	for _, task := range tasks {
+		key += deletesKey(task.DeletionVectorFiles) + deletesKey(task.DeleteFiles)
 	}
 	if done := u.kept[key]; done != nil {
 		return done, nil
 	}
-	fs, err := t.FS(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []table.FileScanTask
-	for _, f := range files {
-		all = append(all, tasks[f.FilePath()])
-	}
-	positions := newPositionIndex(all, u.memory())
 	r := &replacement{deletes: map[string]bool{}}
 	puffin := &inMemory{}
 	w := dv.NewDVWriter(puffin, func(id int32) *iceberg.PartitionSpec { return t.Metadata().PartitionSpecByID(int(id)) })
-	for i, f := range files {
+	positions := newPositionIndex(tasks, u.memory())
+	for _, task := range tasks {
+		f := task.File
 		if err := t.rewritable(int(f.SpecID())); err != nil {
 			return nil, err
 		}
-		before, err := positions.deleted(ctx, fs, all[i])
+		all, err := t.withDeleted(ctx, positions, task, gone[f.FilePath()])
 		if err != nil {
-			return nil, fmt.Errorf("file %q: %w", f.FilePath(), err)
+			return nil, err
 		}
-		for at := range gone[f.FilePath()].Positions() {
-			if before != nil && before.Contains(at) {
-				return nil, lasting{fmt.Errorf("row %d of data file %q is to go, and is deleted already", at, f.FilePath())}
-			}
-		}
-		w.Load(f.FilePath(), gone[f.FilePath()], f.SpecID(), f.Partition())
-		if before != nil {
-			w.Load(f.FilePath(), before, f.SpecID(), f.Partition())
-		}
-		for _, d := range all[i].DeletionVectorFiles {
+		w.Load(f.FilePath(), all, f.SpecID(), f.Partition())
+		for _, d := range append(own(task), task.DeletionVectorFiles...) {
 			r.deletes[deleteKey(d)] = true
-		}
-		for _, d := range all[i].DeleteFiles {
-			if dataFileOf(d) == f.FilePath() {
-				r.deletes[deleteKey(d)] = true
-			}
 		}
 	}
 	c, err := t.FileConfig(ctx, u.Jobs)
@@ -86,20 +60,40 @@ func (t *Table) vectors(ctx context.Context, u *Upsert, head *table.Snapshot, fi
 	return r, nil
 }
 
-// deletesOf are data files of a snapshot with their deletes, by path.
-func (t *Table) deletesOf(ctx context.Context, head *table.Snapshot, of map[string]*dv.RoaringPositionBitmap) (map[string]table.FileScanTask, error) {
-	s := &Scan{table: t, snapshot: head}
-	tasks, err := s.tasks(ctx)
+// withDeleted are the positions of rows that go of a data file, and of those that deletes took out before.
+func (t *Table) withDeleted(ctx context.Context, positions *positionIndex, task table.FileScanTask, gone *dv.RoaringPositionBitmap) (*dv.RoaringPositionBitmap, error) {
+	fs, err := t.FS(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("plan snapshot %d: %w%s", head.SnapshotID, err, s.oddPartitionNames())
+		return nil, err
 	}
-	out := map[string]table.FileScanTask{}
-	for _, task := range tasks {
-		if of[task.File.FilePath()] != nil {
-			out[task.File.FilePath()] = task
+	before, err := positions.deleted(ctx, fs, task)
+	if err != nil {
+		return nil, fmt.Errorf("file %q: %w", task.File.FilePath(), err)
+	}
+	all := dv.NewRoaringPositionBitmap()
+	all.Or(before)
+	all.Or(gone)
+	if before != nil && all.Cardinality() != before.Cardinality()+gone.Cardinality() {
+		return nil, lasting{fmt.Errorf("of the %d rows that are to go of data file %q, %d are deleted already", gone.Cardinality(), task.File.FilePath(), before.Cardinality()+gone.Cardinality()-all.Cardinality())}
+	}
+	return all, nil
+}
+
+// own are the files of position deletes that are for the task's data file alone.
+func own(task table.FileScanTask) (out []iceberg.DataFile) {
+	for _, d := range task.DeleteFiles {
+		if dataFileOf(d) == task.File.FilePath() {
+			out = append(out, d)
 		}
 	}
-	return out, nil
+	return out
+}
+
+func deletesKey(files []iceberg.DataFile) (key string) {
+	for _, d := range files {
+		key += "\x00" + deleteKey(d)
+	}
+	return key
 }
 
 // inMemory is where the library writes one file to, so that it can be written as data files are.

@@ -22,6 +22,10 @@ const (
 	MarkSourceSnapshot = "icepipe.source-snapshot-id"
 	MarkSettings       = "icepipe.settings"
 	MarkStream         = "icepipe.stream"
+	MarkInserted       = "icepipe.rows-inserted" // of upserts, as the three below
+	MarkUpdated        = "icepipe.rows-updated"
+	MarkUnchanged      = "icepipe.rows-unchanged"
+	MarkSurplus        = "icepipe.rows-surplus"
 )
 
 // A Mark is what one snapshot says of the batch that it holds.

@@ -154,6 +154,11 @@ func taken(ctx context.Context, batch arrow.RecordBatch, indices []int32, mem me
 	if len(indices) > 0 && int(indices[len(indices)-1]-indices[0]) == len(indices)-1 {
 		return batch.NewSlice(int64(indices[0]), int64(indices[len(indices)-1])+1), nil
 	}
+	return gathered(ctx, batch, indices, mem)
+}
+
+// gathered is taken where a row may be asked for more than once.
+func gathered(ctx context.Context, batch arrow.RecordBatch, indices []int32, mem memory.Allocator) (arrow.RecordBatch, error) {
 	if len(indices) == 0 {
 		return batch.NewSlice(0, 0), nil
 	}

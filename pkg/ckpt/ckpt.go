@@ -118,6 +118,13 @@ type Totals struct {
 	RowsMoved    int64 `json:"rows_moved"`    // source rows that passed the filter
 	RowsInserted int64 `json:"rows_inserted"` // rows of the committed data files
 	RowsRejected int64 `json:"rows_rejected"`
+
+	// Of upserts: rows that took the place of others, that were there as they are, and that were left out for
+	// another row with the same key.
+	RowsUpdated   int64 `json:"rows_updated,omitempty"`
+	RowsUnchanged int64 `json:"rows_unchanged,omitempty"`
+	RowsSurplus   int64 `json:"rows_surplus,omitempty"`
+
 	BytesRead    int64 `json:"bytes_read"`
 	BytesWritten int64 `json:"bytes_written"`
 }
@@ -136,8 +143,20 @@ type Pending struct {
 	Stream    string        `json:"stream"`     // UUID of the stream that brought the rows
 	Files     []PendingFile `json:"files"`
 
+	// Upserted is of a batch of an upsert what its rows are by the base. Its files are not committed by another
+	// run: it writes the batch again, by the head that it finds.
+	Upserted *Upserted `json:"upserted,omitempty"`
+
 	// Staged says of a commit of many batches that its files are those of the first so many in FILE.staged.
 	Staged int64 `json:"staged,omitempty"`
+}
+
+// An Upserted says what became of the source rows of a batch of an upsert.
+type Upserted struct {
+	Inserted  int64 `json:"inserted"`
+	Updated   int64 `json:"updated"`
+	Unchanged int64 `json:"unchanged"`
+	Surplus   int64 `json:"surplus"`
 }
 
 // Paths are those of the pending files; empty, not nil, where there are none. p may be nil.

@@ -99,6 +99,9 @@ func (w *writer) commit(ctx context.Context, batch open, files []iceberg.DataFil
 	for _, f := range files {
 		totals.BytesWritten += f.FileSizeBytes()
 	}
+	if w.upsert != nil {
+		pending.Upserted = w.upsert.counts()
+	}
 	return w.commitPending(ctx, mark, pending, files, totals)
 }
 
@@ -124,9 +127,15 @@ func (w *writer) commitPending(ctx context.Context, mark lake.Mark, pending *ckp
 	if err != nil {
 		return err
 	}
+	if w.upsert != nil {
+		commit.Upsert = w.upsert.taking(j, w.options.Jobs, commit.Properties)
+	}
 	landed, err := w.dst.Append(context.WithoutCancel(ctx), commit)
 	if err != nil {
 		return j.notCommitted(err)
+	}
+	if w.upsert != nil {
+		totals = w.upsert.count(totals)
 	}
 	j.landed(mark.To, totals, landed)
 	if err := j.save(); err != nil {

@@ -235,11 +235,14 @@ func (j *job) done(last rows.Cursor, rest ckpt.Totals, warnings []string) error 
 
 func sum(a, b ckpt.Totals) ckpt.Totals {
 	return ckpt.Totals{
-		RowsMoved:    a.RowsMoved + b.RowsMoved,
-		RowsInserted: a.RowsInserted + b.RowsInserted,
-		RowsRejected: a.RowsRejected + b.RowsRejected,
-		BytesRead:    a.BytesRead + b.BytesRead,
-		BytesWritten: a.BytesWritten + b.BytesWritten,
+		RowsMoved:     a.RowsMoved + b.RowsMoved,
+		RowsInserted:  a.RowsInserted + b.RowsInserted,
+		RowsRejected:  a.RowsRejected + b.RowsRejected,
+		RowsUpdated:   a.RowsUpdated + b.RowsUpdated,
+		RowsUnchanged: a.RowsUnchanged + b.RowsUnchanged,
+		RowsSurplus:   a.RowsSurplus + b.RowsSurplus,
+		BytesRead:     a.BytesRead + b.BytesRead,
+		BytesWritten:  a.BytesWritten + b.BytesWritten,
 	}
 }
 

@@ -140,6 +140,9 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 	if err := overwritable(ctx, out.Header, m.Dest.lake, w); err != nil {
 		return Preview{}, err
 	}
+	if err := upsertable(ctx, p, m.Dest.lake, &w); err != nil {
+		return Preview{}, err
+	}
 	h, expected, start := out.Header, out.Header.Expected, out.Header.First
 	if c != nil {
 		if start, err = ahead(c, m.Dest.lake, w.Branch, start); err != nil {

@@ -28,6 +28,8 @@ type WriteOptions struct {
 	WholeTable          bool // it may replace all rows of a destination without partitions
 	OverwriteConcurrent bool // what others wrote into these partitions since the job began is replaced too
 
+	Upsert *UpsertOptions // rows take the place of those with the same key; nil: they are added
+
 	// Begin is told, when all checks are made and before the first row, the advice on the run; may be nil.
 	Begin func(hints []string)
 	// Waiting is called when the run was interrupted and waits for a commit to end, by a goroutine of
@@ -40,13 +42,52 @@ func (o WriteOptions) branch() string { return cmp.Or(o.Branch, table.MainBranch
 // once reports whether all batches land as one snapshot.
 func (o WriteOptions) once() bool { return o.Once || o.OverwritePartitions }
 
+// An UpsertOptions says how rows of the destination are found that rows of the source take the place of.
+type UpsertOptions struct {
+	Keys       []string // top-level columns of the destination; nil for its identifier fields
+	DeleteMode string   // DeleteAuto (or empty), DeleteCopyOnWrite, DeletePosition
+	Duplicates string   // of keys in the source: DuplicateWithinBatch (or empty), DuplicateError, DuplicateFirst, DuplicateLast
+	NullKeys   string   // NullKeysError (or empty), NullKeysMatch, NullKeysInsert
+	FloatKeys  bool     // float and double columns may be keys: -0.0 equals 0.0, and NaN equals NaN
+	UpdateAll  bool     // a destination that holds a key more than once is taken: all of its rows are updated
+	Dir        string   // of temporary files, "" for the system's
+}
+
+// How rows of an upsert are taken out.
+const (
+	DeleteAuto        = "auto" // by the destination's properties and format version
+	DeleteCopyOnWrite = "copy-on-write"
+	DeletePosition    = "position" // position deletes, deletion vectors in format version 3
+)
+
+// What becomes of rows of the source with the same key.
+const (
+	DuplicateWithinBatch = "within-batch" // two in one batch are an error; across batches the later row wins
+	DuplicateError       = "error"
+	DuplicateFirst       = "first"
+	DuplicateLast        = "last"
+)
+
+// What becomes of rows with a null in their key.
+const (
+	NullKeysError  = "error"
+	NullKeysMatch  = "match"
+	NullKeysInsert = "insert"
+)
+
+// Upsert is the write mode of a job with Upsert, as its settings have it.
+const Upsert = "upsert"
+
 // OverwritePartition is the write mode of a job with OverwritePartitions, as its settings have it.
 const OverwritePartition = "overwrite_partition"
 
 // mode is the write mode as settings have it.
 func (o WriteOptions) mode() string {
-	if o.OverwritePartitions {
+	switch {
+	case o.OverwritePartitions:
 		return OverwritePartition
+	case o.Upsert != nil:
+		return Upsert
 	}
 	return "append"
 }

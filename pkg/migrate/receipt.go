@@ -23,6 +23,7 @@ type Receipt struct {
 	RowsInserted       int64    `json:"rows_inserted"`
 	RowsUpdated        int64    `json:"rows_updated"`
 	RowsUnchanged      int64    `json:"rows_unchanged"`
+	RowsSurplus        int64    `json:"rows_surplus,omitempty"` // left out for another row with the same key
 	RowsRejected       int64    `json:"rows_rejected"`
 	Batches            int64    `json:"batches"`
 	NewSnapshots       []string `json:"new_snapshots"`
@@ -53,6 +54,9 @@ func (w *writer) receipt() Receipt {
 		DestSnapshotBefore: j.note.DestSnapshotBefore,
 		RowsMoved:          j.run.RowsMoved,
 		RowsInserted:       j.run.RowsInserted,
+		RowsUpdated:        j.run.RowsUpdated,
+		RowsUnchanged:      j.run.RowsUnchanged,
+		RowsSurplus:        j.run.RowsSurplus,
 		RowsRejected:       j.run.RowsRejected,
 		Batches:            j.batches,
 		NewSnapshots:       []string{},
@@ -93,6 +97,14 @@ func (r Receipt) WriteText(w io.Writer) error {
 	line("destination", "%s at snapshot %s", plan.FormatPath(r.Destination.Identifier), orNone(r.Destination.SnapshotID))
 	line("snapshot before", "%s", beforeText(r.DestSnapshotBefore))
 	line("rows moved", "%s in %s", grouped(r.RowsMoved), plural(r.Batches, "batch", "batches"))
+	if r.RowsUpdated+r.RowsUnchanged+r.RowsSurplus > 0 {
+		line("rows inserted", "%s", grouped(r.RowsInserted))
+		line("rows updated", "%s", grouped(r.RowsUpdated))
+		line("rows unchanged", "%s", grouped(r.RowsUnchanged))
+	}
+	if r.RowsSurplus > 0 {
+		line("rows left out", "%s, for another row with the same key", grouped(r.RowsSurplus))
+	}
 	if r.RowsRejected > 0 {
 		line("rows rejected", "%s", grouped(r.RowsRejected))
 	}

@@ -62,10 +62,15 @@ func (j *job) totalsOf(m lake.Mark, history lake.History) ckpt.Totals {
 		if s.SnapshotID != m.Snapshot || s.Summary == nil {
 			continue
 		}
+		if u, ok := upsertedBy(&s); ok {
+			t.RowsInserted, t.RowsUpdated, t.RowsUnchanged, t.RowsSurplus = u.Inserted, u.Updated, u.Unchanged, u.Surplus
+			t.RowsRejected = max(0, m.Rows-u.Inserted-u.Updated-u.Unchanged-u.Surplus)
+		}
 		kept := lake.KeptBy(&s)
 		if n, err := strconv.ParseInt(s.Summary.Properties["added-records"], 10, 64); err == nil {
-			n -= kept.Records
-			t.RowsInserted, t.RowsRejected = n, m.Rows-n
+			if n -= kept.Records; t.RowsUpdated+t.RowsUnchanged+t.RowsSurplus == 0 {
+				t.RowsInserted, t.RowsRejected = n, m.Rows-n
+			}
 		}
 		if n, err := strconv.ParseInt(s.Summary.Properties["added-files-size"], 10, 64); err == nil {
 			t.BytesWritten = n - kept.Bytes
@@ -76,6 +81,9 @@ func (j *job) totalsOf(m lake.Mark, history lake.History) ckpt.Totals {
 
 func (j *job) pendingTotals(p *ckpt.Pending) ckpt.Totals {
 	t := ckpt.Totals{RowsMoved: p.Rows, RowsInserted: p.Rows - p.Rejected, RowsRejected: p.Rejected, BytesRead: p.BytesRead}
+	if u := p.Upserted; u != nil {
+		t.RowsInserted, t.RowsUpdated, t.RowsUnchanged, t.RowsSurplus = u.Inserted, u.Updated, u.Unchanged, u.Surplus
+	}
 	for _, f := range p.Files {
 		t.BytesWritten += f.Size
 	}
@@ -121,6 +129,10 @@ func (j *job) redo(ctx context.Context) error {
 		searched := j.searched
 		defer func() { j.searched = searched }()
 	} else {
+		if p.Upserted != nil { // by a head that may be another one by now
+			j.note.Pending = nil
+			return nil
+		}
 		whole, err := j.filesWhole(ctx, commit.Files)
 		if err != nil {
 			return err

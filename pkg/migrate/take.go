@@ -47,7 +47,7 @@ func (w *writer) opened(ctx context.Context, start rows.Cursor, files *datafile.
 		return rows.Opened(ctx, w.in)
 	}
 	return rows.Ahead(ctx, w.in, w.ahead, func(s rows.Span) bool {
-		return s.Part != nil && s.From.Compare(start) >= 0 && files.Takes(arranged.part(s.Part))
+		return w.upsert == nil && s.Part != nil && s.From.Compare(start) >= 0 && files.Takes(arranged.part(s.Part))
 	})
 }
 
@@ -61,12 +61,19 @@ func (w *writer) put(ctx context.Context, span rows.Span, files *datafile.Writer
 		return 0, err
 	}
 	defer record.Release()
+	if w.upsert != nil {
+		w.upsert.rows += record.NumRows()
+		return record.NumRows(), w.upsert.batch.Add(ctx, record, w.upsert.to(ctx, files))
+	}
 	return record.NumRows(), files.Write(ctx, record)
 }
 
 // finish closes the files of a batch and hands them on to be committed. A batch without rows makes no
 // snapshot: its range joins the next commit's (case 19).
 func (w *writer) finish(ctx context.Context, batch *open, files *datafile.Writer, commits *committer) error {
+	if w.upsert != nil {
+		return w.finishUpsert(ctx, batch, files)
+	}
 	if batch.written == 0 {
 		return nil
 	}

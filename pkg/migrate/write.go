@@ -8,7 +8,6 @@ import (
 	"icepipe/internal/crash"
 	"icepipe/internal/datafile"
 	"icepipe/internal/lake"
-	"icepipe/pkg/ckpt"
 	"icepipe/pkg/plan"
 	"icepipe/pkg/rows"
 )
@@ -42,6 +41,9 @@ func write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions, ahea
 		return Receipt{}, err
 	}
 	if err := overwritable(ctx, in.Header, dst.lake, o); err != nil {
+		return Receipt{}, err
+	}
+	if err := upsertable(ctx, planned, dst.lake, &o); err != nil {
 		return Receipt{}, err
 	}
 	if o.Checkpoint != nil {
@@ -101,7 +103,8 @@ type writer struct {
 	plan    *plan.Plan
 	dst     *lake.Table
 	options WriteOptions
-	ahead   int // spans that are opened before they are asked for
+	ahead   int        // spans that are opened before they are asked for
+	upsert  *upserting // of a job that upserts, while it writes
 
 	changes  []string
 	warnings []string
@@ -153,7 +156,9 @@ func (w *writer) run(ctx context.Context) error {
 	w.warnings = append(w.warnings, w.seal.Warnings...)
 	w.warnings = append(w.warnings, w.job.warnings...)
 	crash.Here("migrate.all-written")
-	if err := w.job.done(w.seal.Last, ckpt.Totals{RowsMoved: rest, RowsRejected: rest, BytesRead: w.seal.BytesRead}, w.warnings); err != nil {
+	totals := w.rest(rest)
+	totals.BytesRead = w.seal.BytesRead
+	if err := w.job.done(w.seal.Last, totals, w.warnings); err != nil {
 		return err
 	}
 	crash.Here("migrate.completed")
@@ -169,6 +174,12 @@ func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err
 	config, err := w.dst.FileConfig(ctx, w.options.Jobs)
 	if err != nil {
 		return 0, err
+	}
+	if w.options.Upsert != nil {
+		if w.upsert, err = w.openUpsert(ctx, &config); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, w.upsert.close()) }()
 	}
 	config.Name = w.dst.FileNames(w.job.note.Job)
 	files, err := datafile.NewWriter(ctx, config)

@@ -1,0 +1,144 @@
+package upsert
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/apache/iceberg-go/table/dv"
+
+	"icepipe/internal/keyindex"
+	"icepipe/internal/lake"
+)
+
+// Gone says which rows of a snapshot the batch takes the place of. Of a snapshot that is not the one that the
+// rows were sorted by it looks again, by their keys: rows that another writer moved are found, and those that it
+// wrote of the same keys are replaced too. It fails with ErrConflict where a row that was found unchanged is
+// another by now, and where the table's schema is.
+func (b *Batch) Gone(ctx context.Context, head *table.Snapshot) (map[string]*dv.RoaringPositionBitmap, error) {
+	x := b.target
+	if id := x.table.Schema().ID; id != x.schema {
+		return nil, conflict("the schema of table %q was changed", x.table.Name())
+	}
+	if (head == nil) != (x.head == nil) || head != nil && head.SnapshotID != *x.head {
+		if err := b.again(ctx, head); err != nil {
+			return nil, err
+		}
+	}
+	out := map[string]*dv.RoaringPositionBitmap{}
+	for ordinal, positions := range b.gone {
+		out[x.files[ordinal].path] = positions
+	}
+	return out, nil
+}
+
+// again sorts the keys of the batch by another snapshot.
+func (b *Batch) again(ctx context.Context, head *table.Snapshot) error {
+	x := b.target
+	if err := x.sync(ctx, head); err != nil {
+		return err
+	}
+	b.gone = map[int]*dv.RoaringPositionBitmap{}
+	found := map[int]bool{}
+	surplus := int64(0)
+	err := x.find(ctx, b.written, func(i int, p place) error {
+		if found[i] {
+			surplus++
+		}
+		found[i] = true
+		b.take(p)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if surplus > 0 && x.options.UpdateAll {
+		return conflict("a key has more rows by now")
+	}
+	rows := b.counts.Inserted + b.counts.Updated
+	b.counts.Updated = int64(len(found))
+	b.counts.Inserted = rows - b.counts.Updated
+	same := make([]keyindex.Digest, len(b.unchanged))
+	for i, u := range b.unchanged {
+		same[i] = u.key
+	}
+	at := map[int][]place{}
+	var all []place
+	err = x.find(ctx, same, func(i int, p place) error {
+		at[i], all = append(at[i], p), append(all, p)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := x.load(ctx, all); err != nil {
+		return err
+	}
+	for i, u := range b.unchanged {
+		if len(at[i]) == 0 {
+			return conflict("one that the source holds as it was is gone")
+		}
+		for _, p := range at[i] {
+			row, err := x.row(p)
+			if err != nil {
+				return err
+			}
+			if row.digest != u.row {
+				return conflict("one that the source holds as it was has other values")
+			}
+		}
+	}
+	return nil
+}
+
+// Landed takes in what a commit made of the batch. head is the branch's by now; where it is the snapshot of the
+// batch and nothing came between, files are all that it added, unless files were rewritten.
+func (x *Target) Landed(ctx context.Context, b *Batch, head *table.Snapshot, files []iceberg.DataFile) error {
+	if err := x.remember(b); err != nil {
+		return err
+	}
+	next := x.head == nil && head.ParentSnapshotID == nil || x.head != nil && head.ParentSnapshotID != nil && *head.ParentSnapshotID == *x.head
+	if !next || x.options.Mode != lake.MergeOnRead {
+		return x.sync(ctx, head)
+	}
+	only := map[string]bool{}
+	for _, f := range files {
+		only[f.FilePath()] = true
+	}
+	scan, err := x.table.PlanPlaces(ctx, head, lake.PlaceOptions{Columns: x.keys.names, Only: only})
+	if err != nil {
+		return err
+	}
+	for i, f := range scan.Files() {
+		if err := x.learn(ctx, scan, i, f); err != nil {
+			return err
+		}
+	}
+	for ordinal, positions := range b.gone {
+		f := x.files[ordinal]
+		if f.dead == nil {
+			f.dead = dv.NewRoaringPositionBitmap()
+		}
+		f.dead.Or(positions)
+		f.deletes = "of our own" // by another name than the plan of a later snapshot has: it is then looked at again
+	}
+	x.head = &head.SnapshotID
+	return nil
+}
+
+// remember keeps the keys of a batch, where they matter for the rest of the job.
+func (x *Target) remember(b *Batch) error {
+	for _, d := range b.seen {
+		if err := x.seen.Add(d, 0); err != nil {
+			return err
+		}
+	}
+	b.seen = nil
+	return nil
+}
+
+// conflict is an error that trying the commit again does not mend, and a new run does.
+func conflict(format string, args ...any) error {
+	return lake.Lasting(fmt.Errorf("%w: %s; run again to compare them anew", ErrConflict, fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,214 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/apache/iceberg-go/table/dv"
+
+	"icepipe/internal/datafile"
+	"icepipe/internal/lake"
+	"icepipe/internal/upsert"
+	"icepipe/pkg/ckpt"
+	"icepipe/pkg/plan"
+)
+
+// settings are what decides which rows an upsert writes.
+func (o *UpsertOptions) settings() map[string]any {
+	return map[string]any{
+		"upsert_keys":      o.Keys,
+		"on_duplicate_key": cmp.Or(o.Duplicates, DuplicateWithinBatch),
+		"null_keys":        cmp.Or(o.NullKeys, NullKeysError),
+		"float_keys":       o.FloatKeys,
+		"update_all":       o.UpdateAll,
+	}
+}
+
+func (o *UpsertOptions) matching() upsert.Options {
+	return upsert.Options{
+		Keys: o.Keys, FloatKeys: o.FloatKeys, UpdateAll: o.UpdateAll, Dir: o.Dir,
+		NullKeys:   upsert.NullKeys(cmp.Or(o.NullKeys, NullKeysError)),
+		Duplicates: upsert.Duplicates(cmp.Or(o.Duplicates, DuplicateWithinBatch)),
+	}
+}
+
+// upsertable refuses an upsert by what is known before a row is read, in a dry run too. Keys that were not named
+// become the destination's identifier fields. It adds to the plan what the user is to be warned of.
+func upsertable(ctx context.Context, p *plan.Plan, dst *lake.Table, o *WriteOptions) error {
+	if o.Upsert == nil {
+		return nil
+	}
+	if o.Once {
+		return errors.New("--commit once is for append and overwrite_partition in this version; leave it out, or raise --batch-rows")
+	}
+	u := *o.Upsert
+	o.Upsert = &u
+	if u.Keys == nil {
+		if u.Keys = identifiers(dst); len(u.Keys) == 0 {
+			return fmt.Errorf("table %q has no identifier fields; name the columns that identify a row with --upsert-keys", dst.Name())
+		}
+	}
+	if err := upsert.CheckNames(u.Keys); err != nil {
+		return err
+	}
+	if err := upsert.Check(p.Target(), u.matching()); err != nil {
+		return fmt.Errorf("table %q: %w", dst.Name(), err)
+	}
+	for _, c := range p.Columns {
+		if slices.Contains(u.Keys, c.Target.Name) && len(c.Source) == 0 {
+			return fmt.Errorf("upsert key %q comes from no source column: every row would have the same key; map a column to it with --column-mapping", c.Target.Name)
+		}
+	}
+	if p.Settings.MissingInSource == plan.PolicySkip {
+		return errors.New("an upsert writes every destination column: --on-missing-in-source skip cannot leave one out; say null, which puts null there also in rows that are updated")
+	}
+	mode, err := dst.DeleteMode(cmp.Or(u.DeleteMode, DeleteAuto))
+	if err != nil {
+		return err
+	}
+	return dst.Upsertable(ctx, o.branch(), mode)
+}
+
+// identifiers are the names of the identifier fields of a table, nil where one is not a top-level column.
+func identifiers(dst *lake.Table) []string {
+	var names []string
+	for _, id := range dst.Schema().IdentifierFieldIDs {
+		at := slices.IndexFunc(dst.Schema().Fields(), func(f iceberg.NestedField) bool { return f.ID == id })
+		if at < 0 {
+			return nil
+		}
+		names = append(names, dst.Schema().Fields()[at].Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// upserting is what a run needs to upsert.
+type upserting struct {
+	target *upsert.Target
+	batch  *upsert.Batch
+	mode   lake.DeleteMode
+	rows   int64 // of the open batch that were projected
+	n      int64 // of them, those that were written
+}
+
+// openUpsert reads the keys of the destination, whose schema has the job's changes by now.
+func (w *writer) openUpsert(ctx context.Context, config *datafile.Config) (*upserting, error) {
+	o := w.options.Upsert.matching()
+	if w.job.note.Batches > 0 && (o.Duplicates == upsert.First || o.Duplicates == upsert.Refuse) {
+		return nil, fmt.Errorf("the keys of the batches that are committed are not known to this run, as --on-duplicate-key %s needs them: undo the job and begin it anew, or %s to begin anew", o.Duplicates, deleteFile(w.job.path()))
+	}
+	var err error
+	if o.Mode, err = w.dst.DeleteMode(cmp.Or(w.options.Upsert.DeleteMode, DeleteAuto)); err != nil {
+		return nil, err
+	}
+	head, err := w.dst.Branch(w.options.Branch)
+	if err != nil {
+		return nil, err
+	}
+	if w.dst.Metadata().Version() >= 3 {
+		if *config, err = w.dst.FileConfigLineage(ctx, w.options.Jobs); err != nil {
+			return nil, err
+		}
+	}
+	u := &upserting{mode: o.Mode}
+	if u.target, err = upsert.Open(ctx, w.dst, head, o); err != nil {
+		return nil, err
+	}
+	u.batch = u.target.Batch()
+	return u, nil
+}
+
+func (u *upserting) close() error {
+	u.batch.Drop()
+	return u.target.Close()
+}
+
+// to gives rows that are to be written to the files.
+func (u *upserting) to(ctx context.Context, files *datafile.Writer) func(arrow.RecordBatch) error {
+	return func(rec arrow.RecordBatch) error {
+		u.n += rec.NumRows()
+		return files.Write(ctx, rec)
+	}
+}
+
+// finishUpsert ends a batch: its rows are committed before the next batch is looked at, whose keys may be theirs.
+// A batch that changes nothing makes no snapshot: its range joins the next commit's.
+func (w *writer) finishUpsert(ctx context.Context, batch *open, files *datafile.Writer) error {
+	u := w.upsert
+	if err := u.batch.End(ctx, u.to(ctx, files)); err != nil {
+		return fmt.Errorf("batch %d: %w", batch.number, err)
+	}
+	if u.n == 0 {
+		return nil
+	}
+	written, err := files.Finish(ctx)
+	if err == nil {
+		err = w.commit(ctx, *batch, written)
+	}
+	if err == nil {
+		head, failed := w.dst.Branch(w.options.Branch)
+		if err = failed; err == nil {
+			err = u.target.Landed(ctx, u.batch, head, written)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("batch %d: %w", batch.number, err)
+	}
+	u.batch, u.n, u.rows = u.target.Batch(), 0, 0
+	*batch = open{from: batch.to, to: batch.to, number: batch.number + 1}
+	return nil
+}
+
+// taking is the commit's side of the open batch.
+// properties are the summary properties of its snapshot, which say by the head that it is made on what became of
+// its rows.
+func (u *upserting) taking(j *job, jobs int, properties map[string]string) *lake.Upsert {
+	return &lake.Upsert{Mode: u.mode, Job: j.note.Job, Jobs: jobs,
+		Gone: func(ctx context.Context, head *table.Snapshot) (map[string]*dv.RoaringPositionBitmap, error) {
+			gone, err := u.batch.Gone(ctx, head)
+			c := u.batch.Counts()
+			for name, n := range map[string]int64{lake.MarkInserted: c.Inserted, lake.MarkUpdated: c.Updated, lake.MarkUnchanged: c.Unchanged, lake.MarkSurplus: c.Surplus} {
+				properties[name] = strconv.FormatInt(n, 10)
+			}
+			return gone, err
+		}}
+}
+
+func (u *upserting) counts() *ckpt.Upserted {
+	c := u.batch.Counts()
+	return &ckpt.Upserted{Inserted: c.Inserted, Updated: c.Updated, Unchanged: c.Unchanged, Surplus: c.Surplus}
+}
+
+// rest are the totals of source rows at the end of the stream that no batch holds.
+func (w *writer) rest(n int64) ckpt.Totals {
+	if w.upsert == nil {
+		return ckpt.Totals{RowsMoved: n, RowsRejected: n}
+	}
+	return w.upsert.count(ckpt.Totals{RowsMoved: n, RowsRejected: n - w.upsert.rows})
+}
+
+// count puts what became of the open batch's rows into its totals.
+func (u *upserting) count(t ckpt.Totals) ckpt.Totals {
+	c := u.batch.Counts()
+	t.RowsInserted, t.RowsUpdated, t.RowsUnchanged, t.RowsSurplus = c.Inserted, c.Updated, c.Unchanged, c.Surplus
+	return t
+}
+
+// upsertedBy is what the snapshot of an upsert says of its rows.
+func upsertedBy(s *table.Snapshot) (u ckpt.Upserted, ok bool) {
+	for name, n := range map[string]*int64{lake.MarkInserted: &u.Inserted, lake.MarkUpdated: &u.Updated, lake.MarkUnchanged: &u.Unchanged, lake.MarkSurplus: &u.Surplus} {
+		var err error
+		if *n, err = strconv.ParseInt(s.Summary.Properties[name], 10, 64); err != nil {
+			return u, false
+		}
+	}
+	return u, true
+}

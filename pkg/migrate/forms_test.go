@@ -32,6 +32,7 @@ type job struct {
 	overwrite  bool // --write-mode overwrite_partition
 	yes        bool
 	concurrent bool                          // --overwrite-concurrent
+	upsert     *migrate.UpsertOptions        // --write-mode upsert
 	once       bool                          // --commit once
 	expired    bool                          // --accept-expired-history
 	shortcut   bool                          // scan with the checkpoint, in three programs
@@ -45,7 +46,7 @@ func newJob(from, to *store, batchRows int64) *job {
 }
 
 func (j *job) write() migrate.WriteOptions {
-	o := migrate.WriteOptions{Branch: j.branch, Observe: j.observe, Begin: j.begin, Jobs: 1, NewJob: j.newJob, Again: j.again, AcceptExpiredHistory: j.expired, Once: j.once, OverwritePartitions: j.overwrite, WholeTable: j.yes, OverwriteConcurrent: j.concurrent}
+	o := migrate.WriteOptions{Branch: j.branch, Observe: j.observe, Begin: j.begin, Jobs: 1, NewJob: j.newJob, Again: j.again, AcceptExpiredHistory: j.expired, Once: j.once, OverwritePartitions: j.overwrite, WholeTable: j.yes, OverwriteConcurrent: j.concurrent, Upsert: j.upsert}
 	if j.checkpoint != "" {
 		o.Checkpoint = ckpt.Open(j.checkpoint)
 	}

@@ -36,7 +36,8 @@ type Batch struct {
 	surplus   int64
 	counts    Counts
 	held      []arrow.RecordBatch // Last: the rows so far
-	seen      []keyindex.Digest   // keys that were not in target.seen
+	met       []keyindex.Digest   // keys that no batch had before, where that matters: a batch of the source may change nothing, and be one with the next
+	fresh     int                 // of met, those that target.seen has not got yet
 }
 
 type sameRow struct{ key, row keyindex.Digest }
@@ -101,6 +102,12 @@ func (b *Batch) End(ctx context.Context, write func(arrow.RecordBatch) error) er
 			return err
 		}
 	}
+	for _, d := range b.met[len(b.met)-b.fresh:] {
+		if err := b.target.seen.Add(d, 0); err != nil {
+			return err
+		}
+	}
+	b.fresh = 0
 	return nil
 }
 
@@ -159,7 +166,7 @@ func (b *Batch) sort(ctx context.Context, rec arrow.RecordBatch, wins []bool, wr
 	if err != nil {
 		return err
 	}
-	if sought, soughtRows, err = b.fresh(ctx, rec, sought, soughtRows); err != nil {
+	if sought, soughtRows, err = b.unmet(ctx, rec, sought, soughtRows); err != nil {
 		return err
 	}
 	places := make([][]place, len(sought))
@@ -220,8 +227,8 @@ func (b *Batch) sort(ctx context.Context, rec arrow.RecordBatch, wins []bool, wr
 	return out.write(ctx, rec, x.lineage, write)
 }
 
-// fresh leaves out keys that an earlier batch had, where that is a matter of the whole job.
-func (b *Batch) fresh(ctx context.Context, rec arrow.RecordBatch, ds []keyindex.Digest, at []int) ([]keyindex.Digest, []int, error) {
+// unmet leaves out keys that an earlier batch had, where that is a matter of the whole job.
+func (b *Batch) unmet(ctx context.Context, rec arrow.RecordBatch, ds []keyindex.Digest, at []int) ([]keyindex.Digest, []int, error) {
 	x := b.target
 	if x.seen == nil {
 		return ds, at, nil
@@ -239,7 +246,7 @@ func (b *Batch) fresh(ctx context.Context, rec arrow.RecordBatch, ds []keyindex.
 	for i, d := range ds {
 		if !had[i] {
 			left, rows = append(left, d), append(rows, at[i])
-			b.seen = append(b.seen, d)
+			b.met, b.fresh = append(b.met, d), b.fresh+1
 			continue
 		}
 		if x.options.Duplicates == Refuse {

@@ -3,6 +3,7 @@ package upsert
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -95,9 +96,6 @@ func (b *Batch) again(ctx context.Context, head *table.Snapshot) error {
 // Landed takes in what a commit made of the batch. head is the branch's by now; where it is the snapshot of the
 // batch and nothing came between, files are all that it added, unless files were rewritten.
 func (x *Target) Landed(ctx context.Context, b *Batch, head *table.Snapshot, files []iceberg.DataFile) error {
-	if err := x.remember(b); err != nil {
-		return err
-	}
 	next := x.head == nil && head.ParentSnapshotID == nil || x.head != nil && head.ParentSnapshotID != nil && *head.ParentSnapshotID == *x.head
 	if !next || x.options.Mode != lake.MergeOnRead {
 		return x.sync(ctx, head)
@@ -127,14 +125,26 @@ func (x *Target) Landed(ctx context.Context, b *Batch, head *table.Snapshot, fil
 	return nil
 }
 
-// remember keeps the keys of a batch, where they matter for the rest of the job.
-func (x *Target) remember(b *Batch) error {
-	for _, d := range b.seen {
-		if err := x.seen.Add(d, 0); err != nil {
+// Met are the keys of the batch that no batch had before, by their digests one after the other; none where that
+// does not matter.
+func (b *Batch) Met() []byte {
+	out := []byte{}
+	for _, d := range b.met {
+		out = append(out, d[:]...)
+	}
+	return out
+}
+
+// Met takes in the keys of a batch that a former run of the job committed.
+func (x *Target) Met(keys []byte) error {
+	if len(keys)%len(keyindex.Digest{}) != 0 {
+		return fmt.Errorf("they are %d bytes", len(keys))
+	}
+	for d := range slices.Chunk(keys, len(keyindex.Digest{})) {
+		if err := x.seen.Add(keyindex.Digest(d), 0); err != nil {
 			return err
 		}
 	}
-	b.seen = nil
 	return nil
 }
 

@@ -50,7 +50,7 @@ func Reset(store *ckpt.Store, dst *Table, unreached error, force bool) (Forgotte
 	if err := store.Reset(); err != nil {
 		return f, err
 	}
-	return f, store.Unstage() // of no use without the checkpoint, that says whose they are
+	return f, errors.Join(store.Unstage(), store.DropKeys()) // of no use without the checkpoint, that says whose they are
 }
 
 // resettable refuses a checkpoint that is still needed to know what the destination holds.

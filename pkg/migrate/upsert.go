@@ -95,6 +95,7 @@ type upserting struct {
 	target *upsert.Target
 	batch  *upsert.Batch
 	mode   lake.DeleteMode
+	keys   bool  // are noted beside the checkpoint
 	rows   int64 // of the open batch that were projected
 	n      int64 // of them, those that were written
 }
@@ -102,9 +103,6 @@ type upserting struct {
 // openUpsert reads the keys of the destination, whose schema has the job's changes by now.
 func (w *writer) openUpsert(ctx context.Context, config *datafile.Config) (*upserting, error) {
 	o := w.options.Upsert.matching()
-	if w.job.note.Batches > 0 && (o.Duplicates == upsert.First || o.Duplicates == upsert.Refuse) {
-		return nil, fmt.Errorf("the keys of the batches that are committed are not known to this run, as --on-duplicate-key %s needs them: undo the job and begin it anew, or %s to begin anew", o.Duplicates, deleteFile(w.job.path()))
-	}
 	var err error
 	if o.Mode, err = w.dst.DeleteMode(cmp.Or(w.options.Upsert.DeleteMode, DeleteAuto)); err != nil {
 		return nil, err
@@ -122,8 +120,27 @@ func (w *writer) openUpsert(ctx context.Context, config *datafile.Config) (*upse
 	if u.target, err = upsert.Open(ctx, w.dst, head, o); err != nil {
 		return nil, err
 	}
+	if u.keys = w.job.store != nil && (o.Duplicates == upsert.First || o.Duplicates == upsert.Refuse); u.keys {
+		if err := w.job.meet(u.target); err != nil {
+			return nil, errors.Join(err, u.target.Close())
+		}
+	}
 	u.batch = u.target.Batch()
 	return u, nil
+}
+
+// meet tells the target which keys the job's batches had before, and begins to note those to come.
+func (j *job) meet(target *upsert.Target) error {
+	had, err := j.store.Keys(j.note.Job, j.note.Batches)
+	if err != nil {
+		return err
+	}
+	for _, b := range had {
+		if err := target.Met(b.Keys); err != nil {
+			return fmt.Errorf("keys of batch %d: %w", b.Batch, err)
+		}
+	}
+	return j.store.RestartKeys(j.note.Job, had)
 }
 
 func (u *upserting) close() error {
@@ -150,6 +167,9 @@ func (w *writer) finishUpsert(ctx context.Context, batch *open, files *datafile.
 		return nil
 	}
 	written, err := files.Finish(ctx)
+	if err == nil && u.keys {
+		err = w.job.store.AddKeys(ckpt.BatchKeys{Batch: w.job.note.Batches, Keys: u.batch.Met()})
+	}
 	if err == nil {
 		err = w.commit(ctx, *batch, written)
 	}

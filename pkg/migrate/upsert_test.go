@@ -268,3 +268,41 @@ func TestUpsertResume(t *testing.T) {
 		}
 	}
 }
+
+// Which row of a key counts is a matter of the whole job, also of one that stops and goes on: the keys of the
+// batches before are noted beside the checkpoint.
+func TestUpsertDuplicatesResume(t *testing.T) {
+	source := []string{row(1, "a"), row(20, "b"), row(1, "c"), row(2, "n2"), row(20, "d"), row(2, "late"), row(21, "e")}
+	want := slices.Concat(ids(0, 1), []string{row(1, "a")}, ids(2, 8), []string{row(20, "b"), row(21, "e")})
+	slices.Sort(want)
+	for _, s := range stops {
+		for _, first := range s.forms {
+			for _, batch := range []int64{1, 2, 3} {
+				t.Run(fmt.Sprintf("%s, batches of %d, %s first", s.name, batch, first.name), func(t *testing.T) {
+					j := upsertTo(t, 2, "", batch, source...)
+					j.upsert.Duplicates = migrate.DuplicateFirst
+					j.checkpoint = checkpointPath(t)
+					f := first
+					for runs := 0; ; runs++ {
+						if runs > 8 {
+							t.Fatal("no end")
+						}
+						ctx, cancel := context.WithCancel(t.Context())
+						s.set(j, 1+2*runs, cancel)
+						_, err := f.run(j, ctx, t)
+						cancel()
+						j.reset()
+						if err == nil {
+							break
+						}
+						if !errors.Is(err, s.want) {
+							t.Fatalf("run %d: error %v", runs, err)
+						}
+						f = other(f, s.forms)
+					}
+					equal(t, "rows", j.to.live(t, "dst"), want)
+				})
+			}
+		}
+	}
+}

@@ -26,6 +26,11 @@
 // --yes. It refuses where another writer changed such a partition since the job began, and names the snapshot;
 // --overwrite-concurrent replaces that too.
 //
+// --write-mode upsert puts each row in the place of the destination's row with the same --upsert-keys, and leaves
+// rows alone that are there as they are. --delete-mode says how rows are taken out, --on-duplicate-key which of
+// several source rows with one key counts, --null-keys what becomes of nulls in keys. By the order in which the source
+// is read, first and last are stable; among rows of one commit of the source they are arbitrary.
+//
 // --verify METHOD compares the source, at the migrated snapshot, with the destination afterwards: the job's rows with
 // a checkpoint, else the whole table (--verify-scope). The methods are those of ice-verify; a mismatch exits 2.
 //

@@ -13,8 +13,9 @@
 // committed as they are, rows that are in the table are dropped from the stream. Of a stream that ends
 // before its seal the unfinished batch is not committed, and the exit code is 3.
 //
-// --commit once lands all batches as one snapshot at the end, and --write-mode overwrite_partition puts their rows
-// in the place of all rows of the partitions that they lie in: see ice-migrate.
+// --commit once lands all batches as one snapshot at the end; --write-mode overwrite_partition puts their rows in
+// the place of all rows of the partitions that they lie in, and upsert each row in the place of the one with the same
+// key: see ice-migrate.
 //
 // A stream that was written before is refused, as is a new job over batches of one with the same settings or
 // of iceberg-ops: give the job's checkpoint (ice-migrate recover makes a lost one anew), or --again or

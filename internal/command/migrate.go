@@ -98,6 +98,9 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 	if p.Checkpoint != "" && m.Scan.Limit > 0 {
 		return nil, usagef("--limit makes a trial, which takes no checkpoint")
 	}
+	if p.WriteMode == migrate.Upsert && p.Verify != "" && p.VerifyScope != "table" {
+		return nil, usagef("--verify compares an upsert with the whole destination alone: say --verify-scope table, where source and destination hold the same rows afterwards")
+	}
 	jobs, err := count("--jobs", p.Jobs)
 	if err != nil {
 		return nil, err

@@ -108,6 +108,9 @@ func (x *Target) Landed(ctx context.Context, b *Batch, head *table.Snapshot, fil
 	if err != nil {
 		return err
 	}
+	if len(scan.Files()) != len(only) {
+		return x.sync(ctx, head) // another process has committed the batch, with files of its own
+	}
 	for i, f := range scan.Files() {
 		if err := x.learn(ctx, scan, i, f); err != nil {
 			return err

@@ -222,6 +222,11 @@ func (u *upserting) count(t ckpt.Totals) ckpt.Totals {
 	return t
 }
 
+// upserted reports whether the job of a checkpoint upserts.
+func upserted(c *ckpt.Checkpoint) bool {
+	return string(c.Settings["write_mode"]) == strconv.Quote(Upsert)
+}
+
 // upsertedBy is what the snapshot of an upsert says of its rows.
 func upsertedBy(s *table.Snapshot) (u ckpt.Upserted, ok bool) {
 	for name, n := range map[string]*int64{lake.MarkInserted: &u.Inserted, lake.MarkUpdated: &u.Updated, lake.MarkUnchanged: &u.Unchanged, lake.MarkSurplus: &u.Surplus} {

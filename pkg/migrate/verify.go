@@ -94,6 +94,9 @@ func (o *VerifyOptions) By(c *ckpt.Checkpoint) error {
 	if c.State == ckpt.Undone && !o.WholeTable {
 		return fmt.Errorf("job %s was undone: there are no rows of it to compare with; compare with the whole table (--scope table)", c.Job)
 	}
+	if upserted(c) && !o.WholeTable {
+		return fmt.Errorf("job %s upserted: rows that were there already are in no file of it; compare with the whole table (--scope table), by the keys and with a row filter that leaves out what the source has not", c.Job)
+	}
 	o.by = c
 	pin, err := pinOf(c)
 	if err != nil {

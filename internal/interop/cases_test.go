@@ -36,11 +36,13 @@ type move struct {
 	recordRows int         // 0: the program's default
 	scan       [][2]string // flags of ice-scan without "--" and their values
 	plan       []string    // flags of the reconciler
+	write      []string    // flags of the program that writes
 
 	want      rowSet         // what must be found in the destination; nil when it must be refused
 	rows      int            // rows that the move carries
 	refusal   *regexp.Regexp // what the refusal must say; nil when it must not be refused
 	mayRefuse bool           // a refusal is as right as the rows
+	begun     bool           // the refusal may come when earlier batches are committed
 }
 
 // id names the move in files, tables and messages.
@@ -75,6 +77,7 @@ var refusals = map[string]string{
 	"no_mapping":            `(?i)field id|name mapping`,
 	"nulls_for_required":    `(?i)null.*required|required.*null`,
 	"type_variant":          `(?i)variant`,
+	"up_float_key":          `"k" is a double.*--float-keys`,
 
 	"catalog_layouts.nameless": `other.*src|src.*other`,
 	"schema_differs.strict":    `extra|missing`,

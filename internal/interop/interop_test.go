@@ -25,7 +25,13 @@ func TestTablesMove(t *testing.T) {
 	l := openLab(t)
 	before := l.sourceState(t)
 	began := time.Now()
-	outcomes := l.moveAll(t)
+	var units [][]*move
+	for i := range l.tables {
+		if f := &l.tables[i]; f.Mode == "" || f.Mode == "append" {
+			units = append(units, l.moves(t, f))
+		}
+	}
+	outcomes := l.moveAll(t, units)
 	say("%5.1f s  %d moves", time.Since(began).Seconds(), len(outcomes))
 	if after := l.sourceState(t); after != before {
 		t.Errorf("the sources changed while they were read:\n%s", firstChange(before, after))
@@ -57,16 +63,10 @@ func TestTablesMove(t *testing.T) {
 	}
 }
 
-// moveAll makes all moves. Those of one fixture come one after the other: their destinations have
+// moveAll makes the moves of all fixtures. Those of one come one after the other: their destinations have
 // one location, and a refusal must leave it as it was.
-func (l *lab) moveAll(t *testing.T) []*outcome {
+func (l *lab) moveAll(t *testing.T, units [][]*move) []*outcome {
 	t.Helper()
-	var units [][]*move
-	for i := range l.tables {
-		if f := &l.tables[i]; f.Mode == "" || f.Mode == "append" {
-			units = append(units, l.moves(t, f))
-		}
-	}
 	results := make([][]*outcome, len(units))
 	next := make(chan int)
 	var wait sync.WaitGroup
@@ -111,7 +111,11 @@ func (l *lab) judge(t *testing.T, o *outcome, agreed map[string]int) {
 	if !o.succeeded() {
 		t.Fatal("the move failed")
 	}
-	o.judgeReceipt(t)
+	if m.fixture.Mode == "upsert" {
+		l.judgeUpsert(t, o)
+	} else {
+		o.judgeReceipt(t)
+	}
 	for _, r := range o.verified {
 		if r.code != 0 {
 			t.Errorf("verification:\n%s", told(o.verified))
@@ -153,6 +157,12 @@ func (o *outcome) judgeReceipt(t *testing.T) {
 	if m.way == byMigrate && m.fixture.Mode == "" && (r.Verification == nil || r.Verification.Matches == nil || !*r.Verification.Matches) {
 		t.Errorf("the receipt %s holds no verification that matches", o.stdout)
 	}
+	o.judgeMarks(t, batches)
+}
+
+// judgeMarks holds that so many snapshots bear the job's marks, each of the batch behind the one before.
+func (o *outcome) judgeMarks(t *testing.T, batches int) {
+	t.Helper()
 	commits, err := commitsOf(o)
 	if err != nil {
 		t.Fatal(err)

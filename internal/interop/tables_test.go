@@ -22,14 +22,19 @@ import (
 
 // A fixture is an object of manifest.json, as testdata/interop/README.md tells it.
 type fixture struct {
-	Name          string
-	Catalog, DB   string
-	Identifier    string
-	Rows          int
-	RowCounts     map[string]int    `json:"row_counts"`
-	Expected      map[string]string // label to file
-	Snapshots     map[string]int64
-	Mode          string
+	Name        string
+	Catalog, DB string
+	Identifier  string
+	Rows        int
+	RowCounts   map[string]int    `json:"row_counts"`
+	Expected    map[string]string // label to file
+	Snapshots   map[string]int64
+	Mode        string
+	Keys        []string           // of an upsert
+	After       map[string]*string // policy to file, nil where the policy is to refuse; none where there is one result
+	Destination struct {
+		Version int `json:"format_version"`
+	}
 	ColumnMapping map[string]string `json:"column_mapping"`
 	ExpectError   string            `json:"expect_error"`
 	MayRefuse     string            `json:"may_refuse"`
@@ -140,8 +145,9 @@ func (l *lab) stamp(scripts string) ([]byte, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if !slices.Contains([]string{".py", ".txt", ".sh"}, filepath.Ext(name)) || strings.Contains(name, "/read_") || strings.Contains(name, "/filter_") || strings.Contains(name, "/verify_") {
-			continue
+		kind, _, _ := strings.Cut(filepath.Base(name), "_")
+		if !slices.Contains([]string{".py", ".txt", ".sh"}, filepath.Ext(name)) || slices.Contains([]string{"read", "filter", "verify", "upsert"}, kind) {
+			continue // makes no table
 		}
 		content, err := os.ReadFile(name)
 		if err != nil {

@@ -108,17 +108,17 @@ def spark_rows(spark, query):
     return sorted(repr(norm(r.asDict(recursive=True))) for r in spark.sql(query).collect())
 
 
-def icepipe(bin, folder, src, dst, piped, extra):
+def icepipe(bin, folder, src, dst, piped, mode, batch=7):
+    """Moves src.lab.SRC into dst.lab.DST; mode are the flags of the program that writes."""
     def table(prefix, db, name):
         return [f"--{prefix}catalog", "sqlite", f"--{prefix}db-path", os.path.join(folder, db), f"--{prefix}namespace", "lab", f"--{prefix}table", name]
 
-    mode = ["--write-mode", "overwrite_partition"] + extra
     checkpoint = os.path.join(folder, f"{dst}.json")
     if not piped:
-        args = [f"{bin}/ice-migrate", *table("src-", "src.db", src), *table("dst-", "dst.db", dst), "--batch-rows", "7", "--checkpoint", checkpoint, *mode]
+        args = [f"{bin}/ice-migrate", *table("src-", "src.db", src), *table("dst-", "dst.db", dst), "--batch-rows", str(batch), "--checkpoint", checkpoint, *mode]
         return subprocess.run(args, capture_output=True, text=True)
     stages = [
-        [f"{bin}/ice-scan", *table("", "src.db", src), "--batch-rows", "7"],
+        [f"{bin}/ice-scan", *table("", "src.db", src), "--batch-rows", str(batch)],
         [f"{bin}/ice-reconcile", *table("", "dst.db", dst)],
         [f"{bin}/ice-write", "--checkpoint", checkpoint, *mode],
     ]
@@ -155,7 +155,7 @@ def trial(spark, java, bin, folder, number, version, case):
     ids = {}
     if version == 3:
         ids = {r[0]: (r[1], r[2]) for r in spark.sql(f"SELECT id, _row_id, _last_updated_sequence_number FROM dst.lab.{mine}").collect()}
-    done = icepipe(bin, folder, source, mine, number % 2 == 1, [] if keys else ["--yes"])
+    done = icepipe(bin, folder, source, mine, number % 2 == 1, ["--write-mode", "overwrite_partition"] + ([] if keys else ["--yes"]))
     if done.returncode:
         return [f"v{version} {name}: icepipe: {done.stderr}"]
     got = text_rows(spark, f"SELECT * FROM dst.lab.{mine}")

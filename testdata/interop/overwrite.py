@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import engines
 
 COLUMNS = "id BIGINT, p STRING, q INT, ts TIMESTAMP_NTZ, f DOUBLE, n STRUCT<a: INT, b: ARRAY<STRING>>, m MAP<STRING, INT>"
+FLOATS = ["NULL", "double(0.5)", "double('-0.0')", "double('NaN')"]  # -0.0 without quotes is a decimal, which has no such zero
 DAYS = ["2023-12-31 23:59:59.999999", "2024-01-01 00:00:00", "2024-01-31 12:00:00", "2024-02-01 00:00:00.000001", "1969-12-31 23:00:00"]
 
 # Name, first partitioning, what becomes of it and, at the end, the partition of a row for Spark.
@@ -42,7 +43,7 @@ def row(rnd, at):
     m = rnd.choice(["NULL", "map()", "map('k', 1)", "map('k', 1, 'l', CAST(NULL AS INT))"])
     return (
         f"({at}L, {text(rnd.choice([None, '', 'null', 'a', 'ab', 'b c/d']))}, {rnd.choice(['NULL', '0', '1', '2'])}, "
-        f"{rnd.choice(['NULL'] + [f'TIMESTAMP_NTZ{text(d)}' for d in DAYS])}, {rnd.choice(['NULL', 'double(0.5)', 'double(-0.0)', chr(100) + 'ouble(' + text('NaN') + ')'])}, "
+        f"{rnd.choice(['NULL'] + [f'TIMESTAMP_NTZ{text(d)}' for d in DAYS])}, {rnd.choice(FLOATS)}, "
         f"{nested}, CAST({m} AS MAP<STRING, INT>))"
     )
 

@@ -32,6 +32,7 @@ KINDS = {
 COLUMNS = list(KINDS)
 TABLE = ", ".join(f"{c} {k}" for c, k in KINDS.items())
 VERSIONS = [1, 2, 3, 23]  # 23: made as 2, then upgraded
+KINDS_OF_DELETES = ["copies", "positions", "vectors", "equality"]
 MODES = ["auto", "copy-on-write", "position"]
 SPECS = {
     "whole": ("", []),
@@ -45,7 +46,7 @@ VALUES = {
     "p": ["NULL", "''", "'null'", "'a'", "'ab'", "'b c/d'"],
     "q": ["NULL", "0", "1", "2"],
     "ts": ["NULL"] + [f"TIMESTAMP_NTZ'{d}'" for d in overwrite.DAYS],
-    "f": ["NULL", "double(0.5)", "double(0.0)", "double(-0.0)", "double('NaN')"],
+    "f": ["NULL", "double(0.5)", "double(0.0)", "double('-0.0')", "double('NaN')"],  # -0.0 without quotes is a decimal, which has no such zero
     "n": ["NULL"] + [f"named_struct('a', CAST({a} AS INT), 'b', CAST({b} AS ARRAY<STRING>))" for a in ("NULL", "1", "7") for b in ("NULL", "array()", "array(NULL)", "array('x', NULL)")],
     "m": [f"CAST({m} AS MAP<STRING, INT>)" for m in ("NULL", "map()", "map('k', 1)", "map('k', NULL)", "map('k', 1, 'l', NULL)")],
 }
@@ -66,7 +67,7 @@ def key_of(row, keys):
 
 def strict_key(row, keys):
     """The same where null equals null."""
-    return tuple(row[k].replace("-0.0", "0.0") for k in keys)
+    return tuple(row[k].replace("'-0.0'", "0.0") for k in keys)
 
 
 class Upsert:
@@ -84,11 +85,13 @@ class Upsert:
         self.piped = rnd.random() < 0.5
         self.merge = rnd.choice(["merge-on-read", "copy-on-write"]) if self.version > 1 else "copy-on-write"
         self.kinds = set()  # of deletes that were made
+        self.counts = [0, 0, 0, 0]  # rows inserted, updated, unchanged and surplus, by the receipt
+        self.snapshots = self.kept = 0  # of the job; rows whose row IDs were held against those of before
 
     def __str__(self):
         words = [f"v{self.version}", self.mode, self.spec, f"keys {','.join(self.keys)}", f"nulls {self.nulls}", f"duplicates {self.duplicates}"]
         words += ["update all"] * self.update_all + [f"schema {self.change}", f"batches of {self.batch}", "the pipe" if self.piped else "ice-migrate"]
-        return f"{self.number}: {'; '.join(words)}; deletes {', '.join(sorted(self.kinds)) or 'none'}"
+        return f"{self.number}: {'; '.join(words)}; deletes {', '.join(sorted(self.kinds)) or 'none'}; rows {self.counts} in {self.snapshots} snapshots"
 
     def flags(self):
         """Flags of the program that writes."""
@@ -200,8 +203,11 @@ class Bench:
             if dice < 0.25:
                 row = {"id": str(1000 + n), **rest(rnd)}
             elif dice < 0.75:
-                for column in rnd.sample(COLUMNS[1:], rnd.choice([1, 1, 2, 6])):
+                columns = COLUMNS[1:] if rnd.random() < 0.2 else [c for c in COLUMNS[1:] if c not in u.keys]
+                for column in rnd.sample(columns, rnd.choice([1, 1, 2, len(columns)])):
                     row[column] = rnd.choice(VALUES[column])
+            if "f" in u.keys and "0.0" in row["f"]:
+                row["f"] = rnd.choice(["double(0.0)", "double('-0.0')"])
             if u.nulls == "error" and key_of(row, u.keys) is None or u.twice(row, seen):
                 continue
             out.append(row)
@@ -262,6 +268,7 @@ class Bench:
         table = engines.open_catalog(os.path.join(self.folder, "dst.db"), "dst").load_table(f"lab.{mine}")
         found = read_keys.look(table, u.keys, u.nulls == "match", lambda: (self.spark, f"dst.lab.{mine}"))
         wrong += found["wrong"]
+        u.snapshots = found["snapshots"]
         if u.version >= 3:
             wrong += self.lineage(u, mine, table, before, after, new, given is not winners)
         return wrong
@@ -282,6 +289,7 @@ class Bench:
             for text, i, sequence in old:
                 if i is None:
                     continue
+                u.kept += 1
                 if i not in ids:
                     wrong.append(f"key {key}: row ID {i} is gone, there are {sorted(ids, key=str)}")
                 elif not doubled and ids[i][0] == text and ids[i][1] != sequence:
@@ -306,7 +314,7 @@ def differ(what, got, want):
 
 def counts(u, receipt, given, winners, before, new):
     """What the receipt has wrong. Which rows of one key are surplus goes by batch with "last"."""
-    got = [receipt.get(f"rows_{n}", 0) for n in ("inserted", "updated", "unchanged", "surplus")]
+    got = u.counts = [receipt.get(f"rows_{n}", 0) for n in ("inserted", "updated", "unchanged", "surplus")]
     if receipt["rows_moved"] != len(given) or not receipt["complete"]:
         return [f"the receipt has moved {receipt['rows_moved']} of {len(given)} rows"]
     if u.duplicates == "last" and winners is not given:
@@ -335,7 +343,7 @@ def main():
         raise SystemExit(__doc__.splitlines()[0])
     bin, folder, seed, count = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     bench = Bench(bin, folder)
-    failed = []
+    failed, counts, snapshots, kept, kinds = [], [0, 0, 0, 0], 0, 0, collections.Counter()
     for number, combination in enumerate(combinations(seed, count)):
         if len(sys.argv) > 5 and str(number) not in sys.argv[5:]:
             continue
@@ -348,7 +356,13 @@ def main():
         for text in wrong:
             print(f"    {text}", flush=True)
         failed += [str(number)] * bool(wrong)
-    print(f"{count} upserts of seed {seed}; wrong: {', '.join(failed) or 'none'}")
+        counts = [a + b for a, b in zip(counts, u.counts)]
+        snapshots, kept = snapshots + u.snapshots, kept + u.kept
+        kinds.update(u.kinds)
+    met = dict(zip(("inserted", "updated", "unchanged", "surplus"), counts), snapshots=snapshots, kept=kept, **{k: kinds[k] for k in KINDS_OF_DELETES})
+    print(f"{count} upserts of seed {seed}: {met}; wrong: {', '.join(failed) or 'none'}")
+    if len(sys.argv) == 5 and 0 in met.values():
+        failed.append("not everything was met")
     sys.exit(1 if failed else 0)
 
 

@@ -73,30 +73,19 @@ func TestFilterRandom(t *testing.T) {
 			}
 			cases[c.Table] = append(cases[c.Table], c)
 		}
-		next := make(chan string)
-		var wait sync.WaitGroup
 		var mu sync.Mutex
-		for range workers {
-			wait.Go(func() {
-				for name := range next {
-					for _, c := range cases[name] {
-						skip := c.hold(t, opened[name], round)
-						mu.Lock()
-						skipped.Manifests += skip.Manifests
-						skipped.Files += skip.Files
-						skipped.RowGroups += skip.RowGroups
-						asked++
-						found += int64(len(c.IDs))
-						mu.Unlock()
-					}
-				}
-			})
-		}
-		for _, name := range slices.Sorted(maps.Keys(cases)) {
-			next <- name
-		}
-		close(next)
-		wait.Wait()
+		inPairs(slices.Sorted(maps.Keys(cases)), func(name string) {
+			for _, c := range cases[name] {
+				skip := c.hold(t, opened[name], round)
+				mu.Lock()
+				skipped.Manifests += skip.Manifests
+				skipped.Files += skip.Files
+				skipped.RowGroups += skip.RowGroups
+				asked++
+				found += int64(len(c.IDs))
+				mu.Unlock()
+			}
+		})
 		file.Close()
 		say("%5.1f s, %5.1f of them to make them: seed %d", time.Since(began).Seconds(), made.Seconds(), round)
 		if t.Failed() {

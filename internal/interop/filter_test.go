@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -258,12 +259,14 @@ func TestFilterFixtures(t *testing.T) {
 	began := time.Now()
 	tables, asked := 0, 0
 	var skipped lake.Skipped
+	var mu sync.Mutex
+	var fixtures []*fixture
 	for i := range l.tables {
-		f := &l.tables[i]
-		expected, ok := f.Expected["source"]
-		if !ok || f.Rows == 0 {
-			continue
+		if f := &l.tables[i]; f.Expected["source"] != "" && f.Rows > 0 {
+			fixtures = append(fixtures, f)
 		}
+	}
+	inPairs(fixtures, func(f *fixture) {
 		t.Run(f.Name, func(t *testing.T) {
 			tbl := sourceTable(t, filepath.Join(l.out, f.DB), f.Catalog, f.Identifier)
 			if _, err := tbl.PlanScan(t.Context(), lake.ScanOptions{}); err != nil {
@@ -272,7 +275,7 @@ func TestFilterFixtures(t *testing.T) {
 				}
 				return
 			}
-			all := canonicalRows(t, filepath.Join(l.out, expected))
+			all := canonicalRows(t, filepath.Join(l.out, f.Expected["source"]))
 			fields := tbl.Schema().Fields()
 			most := 6
 			switch {
@@ -281,7 +284,9 @@ func TestFilterFixtures(t *testing.T) {
 			case strings.HasPrefix(f.Name, "part_"):
 				most = 30 // every value that a partition may have
 			}
+			mu.Lock()
 			tables++
+			mu.Unlock()
 			for _, column := range fields {
 				if _, ok := all[0][column.Name]; !ok {
 					continue
@@ -310,14 +315,16 @@ func TestFilterFixtures(t *testing.T) {
 					if !slices.Equal(got, want) {
 						t.Errorf("%s (case of table %v): got %d rows, want %d\n got %.300s\nwant %.300s", q.text, plan.FormatPath([]string{f.Name}), len(got), len(want), got, want)
 					}
+					mu.Lock()
 					asked++
 					skipped.Manifests += skip.Manifests
 					skipped.Files += skip.Files
 					skipped.RowGroups += skip.RowGroups
+					mu.Unlock()
 				}
 			}
 		})
-	}
+	})
 	say("%5.1f s  %d filters on %d tables; %d manifests, %d files and %d row groups were not read", time.Since(began).Seconds(), asked, tables, skipped.Manifests, skipped.Files, skipped.RowGroups)
 	if len(l.only) == 0 && (tables < 100 || skipped.Manifests == 0 || skipped.RowGroups == 0) {
 		t.Errorf("only %d tables were asked, or nothing was pruned", tables)

@@ -5,9 +5,7 @@ package interop
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -61,30 +59,26 @@ func TestTablesMove(t *testing.T) {
 // one location, and a refusal must leave it as it was.
 func (l *lab) moveAll(t *testing.T) []*outcome {
 	t.Helper()
-	var units [][]*move
+	type unit struct {
+		moves []*move
+		done  []*outcome
+	}
+	var units []*unit
 	for i := range l.tables {
 		if f := &l.tables[i]; f.Mode == "" || f.Mode == "append" {
-			units = append(units, l.moves(t, f))
+			units = append(units, &unit{moves: l.moves(t, f)})
 		}
 	}
-	results := make([][]*outcome, len(units))
-	next := make(chan int)
-	var wait sync.WaitGroup
-	for range workers {
-		wait.Go(func() {
-			for i := range next {
-				for _, m := range units[i] {
-					results[i] = append(results[i], l.carry(t, m))
-				}
-			}
-		})
+	inPairs(units, func(u *unit) {
+		for _, m := range u.moves {
+			u.done = append(u.done, l.carry(t, m))
+		}
+	})
+	var results []*outcome
+	for _, u := range units {
+		results = append(results, u.done...)
 	}
-	for i := range units {
-		next <- i
-	}
-	close(next)
-	wait.Wait()
-	return slices.Concat(results...)
+	return results
 }
 
 // judge is the verdict on one move; agreed counts the tables in which an engine found the rows.

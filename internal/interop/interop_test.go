@@ -14,9 +14,6 @@ import (
 // no case gets lost unseen. Raise it with every fixture.
 const leastCases = 300
 
-// workers is how many fixtures are moved at once.
-const workers = 2
-
 // TestTablesMove moves every fixture without a mode, and the one for append, by the pipe and by
 // ice-migrate, and lets other engines read what arrived.
 func TestTablesMove(t *testing.T) {
@@ -65,7 +62,7 @@ func (l *lab) moveAll(t *testing.T) []*outcome {
 	}
 	var units []*unit
 	for i := range l.tables {
-		if f := &l.tables[i]; f.Mode == "" || f.Mode == "append" {
+		if f := &l.tables[i]; f.appends() {
 			units = append(units, &unit{moves: l.moves(t, f)})
 		}
 	}

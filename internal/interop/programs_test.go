@@ -21,6 +21,9 @@ import (
 // moveTimeout ends a program that hangs; the slowest move takes seconds.
 const moveTimeout = 5 * time.Minute
 
+// workers is how many things are done at once.
+const workers = 2
+
 // inPairs does something for each of a list, two of them at a time, and waits for all.
 func inPairs[T any](list []T, do func(T)) {
 	next := make(chan T)

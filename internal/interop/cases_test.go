@@ -119,16 +119,14 @@ func (l *lab) plain(t *testing.T, f *fixture, way string) *move {
 	for _, from := range slices.Sorted(maps.Keys(f.ColumnMapping)) {
 		m.plan = append(m.plan, "--column-mapping", from+":"+f.ColumnMapping[from])
 	}
-	if (f.ExpectError != "" || f.MayRefuse != "") && f.Name != "cast_decimal_scale" {
+	if f.ExpectError != "" || f.MayRefuse != "" {
 		m.refusal = refusal(t, f.Name)
 	}
 	if f.ExpectError == "" {
 		m.want = l.expected(t, f, "source", nil)
 	}
 	switch f.Name {
-	case "cast_decimal_scale": // another scale is a cast, and an exact one (case 30)
-		m.want = l.expected(t, f, "after", nil)
-	case "append_populated":
+	case "append_populated", "cast_decimal_scale":
 		m.want = l.expected(t, f, "after", nil)
 	case "schema_differs": // of "extra" the destination has no column
 		m.scan = [][2]string{{"select", "id,old_name,f,at"}}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -116,20 +115,7 @@ func TestCommitFaults(t *testing.T) {
 	s.control("POST", "/_faults", strings.Join(orders, "\n"))
 
 	began := time.Now()
-	next := make(chan *faultCase)
-	var wait sync.WaitGroup
-	for range workers {
-		wait.Go(func() {
-			for c := range next {
-				c.move()
-			}
-		})
-	}
-	for _, c := range cases {
-		next <- c
-	}
-	close(next)
-	wait.Wait()
+	inPairs(cases, (*faultCase).move)
 	say("%5.1f s  %d migrations under faults", time.Since(began).Seconds(), len(cases))
 
 	s.control("DELETE", "/_faults", "")

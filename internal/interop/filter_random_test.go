@@ -44,8 +44,7 @@ func TestFilterRandom(t *testing.T) {
 	if os.Getenv("ICEPIPE_TORTURE") != "" {
 		rounds, filters = 50, 100 // making a table takes as long as some twenty filters
 	}
-	asked, found := 0, int64(0)
-	var skipped lake.Skipped
+	var tally filterTally
 	for round := range rounds {
 		out := t.TempDir()
 		round := seed + int64(round)
@@ -73,39 +72,21 @@ func TestFilterRandom(t *testing.T) {
 			}
 			cases[c.Table] = append(cases[c.Table], c)
 		}
-		next := make(chan string)
-		var wait sync.WaitGroup
-		var mu sync.Mutex
-		for range workers {
-			wait.Go(func() {
-				for name := range next {
-					for _, c := range cases[name] {
-						skip := c.hold(t, opened[name], round)
-						mu.Lock()
-						skipped.Manifests += skip.Manifests
-						skipped.Files += skip.Files
-						skipped.RowGroups += skip.RowGroups
-						asked++
-						found += int64(len(c.IDs))
-						mu.Unlock()
-					}
-				}
-			})
-		}
-		for _, name := range slices.Sorted(maps.Keys(cases)) {
-			next <- name
-		}
-		close(next)
-		wait.Wait()
+		inPairs(slices.Sorted(maps.Keys(cases)), func(name string) {
+			for _, c := range cases[name] {
+				tally.add(len(c.IDs), c.hold(t, opened[name], round))
+			}
+		})
 		file.Close()
 		say("%5.1f s, %5.1f of them to make them: seed %d", time.Since(began).Seconds(), made.Seconds(), round)
 		if t.Failed() {
 			break
 		}
 	}
-	say("filters: %d of random tables select what DuckDB does, %d rows; %d manifests, %d files and %d row groups were not read; seed %d", asked, found, skipped.Manifests, skipped.Files, skipped.RowGroups, seed)
-	if asked != rounds*tables*filters && !t.Failed() || skipped.Manifests == 0 || skipped.Files == 0 || skipped.RowGroups == 0 {
-		t.Errorf("%d filters were asked of %d, or nothing was pruned", asked, rounds*tables*filters)
+	skipped := tally.skipped
+	say("filters: %d of random tables select what DuckDB does, %d rows; %d manifests, %d files and %d row groups were not read; seed %d", tally.asked, tally.found, skipped.Manifests, skipped.Files, skipped.RowGroups, seed)
+	if tally.asked != rounds*tables*filters && !t.Failed() || skipped.Manifests == 0 || skipped.Files == 0 || skipped.RowGroups == 0 {
+		t.Errorf("%d filters were asked of %d, or nothing was pruned", tally.asked, rounds*tables*filters)
 	}
 }
 
@@ -120,11 +101,29 @@ func (c filterCase) hold(t *testing.T, tbl *lake.Table, round int64) (skipped la
 		if !sameIDs(lines, c.IDs) {
 			t.Errorf("ICEPIPE_SEED=%d, table %s, whole plan %t: %s\nDuckDB: %s\n got %.400v\nwant %.400v", round, c.Table, whole, c.Filter, c.SQL, lines, c.IDs)
 		}
-		skipped.Manifests += skip.Manifests
-		skipped.Files += skip.Files
-		skipped.RowGroups += skip.RowGroups
+		if !whole {
+			skipped = skip
+		}
 	}
 	return skipped
+}
+
+// A filterTally counts the filters that were asked, by several goroutines, and what was not read for them.
+type filterTally struct {
+	mu      sync.Mutex
+	asked   int
+	found   int // rows
+	skipped lake.Skipped
+}
+
+func (c *filterTally) add(found int, s lake.Skipped) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	c.found += found
+	c.skipped.Manifests += s.Manifests
+	c.skipped.Files += s.Files
+	c.skipped.RowGroups += s.RowGroups
 }
 
 func sameIDs(lines []string, ids []int64) bool {

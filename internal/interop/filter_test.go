@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -256,14 +257,15 @@ func is[T iceberg.Type](t iceberg.Type) bool { _, ok := t.(T); return ok }
 func TestFilterFixtures(t *testing.T) {
 	l := openTables(t)
 	began := time.Now()
-	tables, asked := 0, 0
-	var skipped lake.Skipped
+	var tables atomic.Int64
+	var tally filterTally
+	var fixtures []*fixture
 	for i := range l.tables {
-		f := &l.tables[i]
-		expected, ok := f.Expected["source"]
-		if !ok || f.Rows == 0 {
-			continue
+		if f := &l.tables[i]; f.Expected["source"] != "" && f.Rows > 0 {
+			fixtures = append(fixtures, f)
 		}
+	}
+	inPairs(fixtures, func(f *fixture) {
 		t.Run(f.Name, func(t *testing.T) {
 			tbl := sourceTable(t, filepath.Join(l.out, f.DB), f.Catalog, f.Identifier)
 			if _, err := tbl.PlanScan(t.Context(), lake.ScanOptions{}); err != nil {
@@ -272,7 +274,7 @@ func TestFilterFixtures(t *testing.T) {
 				}
 				return
 			}
-			all := canonicalRows(t, filepath.Join(l.out, expected))
+			all := canonicalRows(t, filepath.Join(l.out, f.Expected["source"]))
 			fields := tbl.Schema().Fields()
 			most := 6
 			switch {
@@ -281,7 +283,7 @@ func TestFilterFixtures(t *testing.T) {
 			case strings.HasPrefix(f.Name, "part_"):
 				most = 30 // every value that a partition may have
 			}
-			tables++
+			tables.Add(1)
 			for _, column := range fields {
 				if _, ok := all[0][column.Name]; !ok {
 					continue
@@ -310,17 +312,15 @@ func TestFilterFixtures(t *testing.T) {
 					if !slices.Equal(got, want) {
 						t.Errorf("%s (case of table %v): got %d rows, want %d\n got %.300s\nwant %.300s", q.text, plan.FormatPath([]string{f.Name}), len(got), len(want), got, want)
 					}
-					asked++
-					skipped.Manifests += skip.Manifests
-					skipped.Files += skip.Files
-					skipped.RowGroups += skip.RowGroups
+					tally.add(len(got), skip)
 				}
 			}
 		})
-	}
-	say("%5.1f s  %d filters on %d tables; %d manifests, %d files and %d row groups were not read", time.Since(began).Seconds(), asked, tables, skipped.Manifests, skipped.Files, skipped.RowGroups)
-	if len(l.only) == 0 && (tables < 100 || skipped.Manifests == 0 || skipped.RowGroups == 0) {
-		t.Errorf("only %d tables were asked, or nothing was pruned", tables)
+	})
+	asked, skipped := tables.Load(), tally.skipped
+	say("%5.1f s  %d filters on %d tables; %d manifests, %d files and %d row groups were not read", time.Since(began).Seconds(), tally.asked, asked, skipped.Manifests, skipped.Files, skipped.RowGroups)
+	if len(l.only) == 0 && (asked < 100 || skipped.Manifests == 0 || skipped.RowGroups == 0) {
+		t.Errorf("only %d tables were asked, or nothing was pruned", asked)
 	}
 }
 

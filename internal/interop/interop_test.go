@@ -5,9 +5,7 @@ package interop
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -15,9 +13,6 @@ import (
 // leastCases is the number of cases that ran when it was last counted: fewer is a failure, so that
 // no case gets lost unseen. Raise it with every fixture.
 const leastCases = 300
-
-// workers is how many fixtures are moved at once.
-const workers = 2
 
 // TestTablesMove moves every fixture without a mode, and the one for append, by the pipe and by
 // ice-migrate, and lets other engines read what arrived.
@@ -27,7 +22,7 @@ func TestTablesMove(t *testing.T) {
 	began := time.Now()
 	var units [][]*move
 	for i := range l.tables {
-		if f := &l.tables[i]; f.Mode == "" || f.Mode == "append" {
+		if f := &l.tables[i]; f.appends() {
 			units = append(units, l.moves(t, f))
 		}
 	}
@@ -65,26 +60,26 @@ func TestTablesMove(t *testing.T) {
 
 // moveAll makes the moves of all fixtures. Those of one come one after the other: their destinations have
 // one location, and a refusal must leave it as it was.
-func (l *lab) moveAll(t *testing.T, units [][]*move) []*outcome {
+func (l *lab) moveAll(t *testing.T, fixtures [][]*move) []*outcome {
 	t.Helper()
-	results := make([][]*outcome, len(units))
-	next := make(chan int)
-	var wait sync.WaitGroup
-	for range workers {
-		wait.Go(func() {
-			for i := range next {
-				for _, m := range units[i] {
-					results[i] = append(results[i], l.carry(t, m))
-				}
-			}
-		})
+	type unit struct {
+		moves []*move
+		done  []*outcome
 	}
-	for i := range units {
-		next <- i
+	units := make([]*unit, len(fixtures))
+	for i, moves := range fixtures {
+		units[i] = &unit{moves: moves}
 	}
-	close(next)
-	wait.Wait()
-	return slices.Concat(results...)
+	inPairs(units, func(u *unit) {
+		for _, m := range u.moves {
+			u.done = append(u.done, l.carry(t, m))
+		}
+	})
+	var results []*outcome
+	for _, u := range units {
+		results = append(results, u.done...)
+	}
+	return results
 }
 
 // judge is the verdict on one move; agreed counts the tables in which an engine found the rows.

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +20,27 @@ import (
 
 // moveTimeout ends a program that hangs; the slowest move takes seconds.
 const moveTimeout = 5 * time.Minute
+
+// workers is how many things are done at once.
+const workers = 2
+
+// inPairs does something for each of a list, two of them at a time, and waits for all.
+func inPairs[T any](list []T, do func(T)) {
+	next := make(chan T)
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(func() {
+			for one := range next {
+				do(one)
+			}
+		})
+	}
+	for _, one := range list {
+		next <- one
+	}
+	close(next)
+	wait.Wait()
+}
 
 // checkout returns the folder of go.mod.
 func checkout(t *testing.T) string {

@@ -46,6 +46,9 @@ type fixture struct {
 	WrongReaders  map[string]string `json:"wrong_readers"`
 }
 
+// appends reports whether the fixture is for appending its rows.
+func (f *fixture) appends() bool { return f.Mode == "" || f.Mode == "append" }
+
 // A lab is the folder of tables, programs and tools that the tests work with.
 type lab struct {
 	root   string // of the checkout

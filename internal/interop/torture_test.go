@@ -159,24 +159,18 @@ func (r *rack) folder(w *witness, version int) (string, error) {
 // that went wrong.
 func each[T fmt.Stringer](t *testing.T, r *rack, trials []T, do func(*witness, T) error) {
 	t.Helper()
-	var wait sync.WaitGroup
-	next := make(chan T)
+	idle := make(chan *witness, workers)
 	for range workers {
-		w := r.witness(t)
-		wait.Go(func() {
-			for trial := range next {
-				if err := do(w, trial); err != nil {
-					say("torture: wrong: %s", trial) // hours before the test ends
-					t.Errorf("%s: %v", trial, err)
-				}
-			}
-		})
+		idle <- r.witness(t)
 	}
-	for _, trial := range trials {
-		next <- trial
-	}
-	close(next)
-	wait.Wait()
+	inPairs(trials, func(trial T) {
+		w := <-idle
+		defer func() { idle <- w }()
+		if err := do(w, trial); err != nil {
+			say("torture: wrong: %s", trial) // hours before the test ends
+			t.Errorf("%s: %v", trial, err)
+		}
+	})
 }
 
 // finish runs the other form to the end, and lets the witness look. A job that was complete already

@@ -24,6 +24,7 @@ type PlacedFile struct {
 	Path    string
 	Deletes string  // names the delete files that apply to it: the same deletes give the same text
 	Groups  []int64 // rows of each row group, the deleted ones with them
+	RowIDs  bool    // its rows have IDs; those of a table of format version 2 get them by the first commit in version 3
 }
 
 // A PlaceOptions says what is read.
@@ -53,7 +54,7 @@ func (t *Table) PlanPlaces(ctx context.Context, s *table.Snapshot, o PlaceOption
 func (p *PlaceScan) Files() []PlacedFile {
 	var out []PlacedFile
 	for _, f := range p.scan.files {
-		one := PlacedFile{Path: f.File.FilePath(), Groups: f.groups}
+		one := PlacedFile{Path: f.File.FilePath(), Groups: f.groups, RowIDs: f.File.FirstRowID() != nil}
 		for _, d := range f.DeleteFiles {
 			one.Deletes += "p " + d.FilePath() + "\n"
 		}

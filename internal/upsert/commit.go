@@ -97,7 +97,7 @@ func (b *Batch) again(ctx context.Context, head *table.Snapshot) error {
 // batch and nothing came between, files are all that it added, unless files were rewritten.
 func (x *Target) Landed(ctx context.Context, b *Batch, head *table.Snapshot, files []iceberg.DataFile) error {
 	next := x.head == nil && head.ParentSnapshotID == nil || x.head != nil && head.ParentSnapshotID != nil && *head.ParentSnapshotID == *x.head
-	if !next || x.options.Mode != lake.MergeOnRead {
+	if !next || x.options.Mode != lake.MergeOnRead || x.lineage && slices.ContainsFunc(x.files, (*file).unnumbered) {
 		return x.sync(ctx, head)
 	}
 	only := map[string]bool{}

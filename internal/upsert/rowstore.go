@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -187,6 +188,11 @@ func (s *rowStore) put(at groupAt, before int64, text []byte) error {
 	s.groups[at] = stored{s.end, before}
 	s.end += int64(len(text))
 	return nil
+}
+
+// forget gives up the rows of a file.
+func (s *rowStore) forget(file int) {
+	maps.DeleteFunc(s.groups, func(at groupAt, _ stored) bool { return at.file == file })
 }
 
 // get is what is known of a row whose group was loaded.

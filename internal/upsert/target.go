@@ -39,8 +39,12 @@ type file struct {
 	there   bool   // the known snapshot has it
 	deletes string // see lake.PlacedFile
 	groups  []int64
+	ids     bool                      // its rows had IDs when it was looked at last
 	dead    *dv.RoaringPositionBitmap // rows that are deleted now and were not when the file was read; nil: none
 }
+
+// unnumbered reports whether rows of the file may get IDs by the next commit.
+func (f *file) unnumbered() bool { return f.there && !f.ids }
 
 // A place is a row of a file that is known: file ordinal and position.
 type place = keyindex.Place
@@ -116,7 +120,7 @@ func (x *Target) learn(ctx context.Context, scan *lake.PlaceScan, i int, f lake.
 	if !known {
 		ordinal = len(x.files)
 		x.paths[f.Path] = ordinal
-		x.files = append(x.files, &file{path: f.Path, deletes: f.Deletes, groups: f.Groups, there: true})
+		x.files = append(x.files, &file{path: f.Path, deletes: f.Deletes, groups: f.Groups, ids: f.RowIDs, there: true})
 		return scan.Read(ctx, i, nil, func(_ int, at []int64, batch arrow.RecordBatch) error {
 			return x.keys.each(batch, func(row int, k key) error {
 				if k.null && x.keys.nulls != NullMatch {
@@ -128,6 +132,10 @@ func (x *Target) learn(ctx context.Context, scan *lake.PlaceScan, i int, f lake.
 	}
 	was := x.files[ordinal]
 	was.there = true
+	if was.ids != f.RowIDs {
+		was.ids = f.RowIDs
+		x.rows.forget(ordinal)
+	}
 	if was.deletes == f.Deletes {
 		return nil
 	}

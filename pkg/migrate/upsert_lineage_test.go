@@ -1,0 +1,55 @@
+package migrate_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"icepipe/internal/lake"
+)
+
+// rowIDs are the row IDs at a snapshot, by the column id.
+func (s *store) rowIDs(t *testing.T, name, snapshot string) map[int64]int64 {
+	t.Helper()
+	tbl := &lake.Table{Catalog: s, Table: s.load(t, name)}
+	id, err := strconv.ParseInt(snapshot, 10, 64)
+	must(t, err)
+	scan, err := tbl.PlanPlaces(t.Context(), tbl.Metadata().SnapshotByID(id), lake.PlaceOptions{RowIDs: true})
+	must(t, err)
+	out := map[int64]int64{}
+	for i := range scan.Files() {
+		must(t, scan.Read(t.Context(), i, nil, func(_ int, _ []int64, batch arrow.RecordBatch) error {
+			ids, rowIDs := batch.Column(0).(*array.Int64), batch.Column(int(batch.NumCols())-2).(*array.Int64)
+			for r := range ids.Len() {
+				if rowIDs.IsValid(r) {
+					out[ids.Value(r)] = rowIDs.Value(r)
+				}
+			}
+			return nil
+		}))
+	}
+	return out
+}
+
+// The rows of a table that was upgraded from format version 2 get their IDs by the first commit in version 3, which
+// may be a batch of the job: the batches behind it keep them (specification, "Row Lineage").
+func TestUpsertKeepsIDsOfAnUpgrade(t *testing.T) {
+	for _, mode := range modes[3] {
+		t.Run(mode, func(t *testing.T) {
+			j := upsertTo(t, 2, mode, 1, row(1, "u1"), row(2, "u2"), row(7, "u7"), row(3, "u3"))
+			tx := j.to.load(t, "dst").NewTransaction()
+			must(t, tx.UpgradeFormatVersion(3))
+			_, err := tx.Commit(t.Context())
+			must(t, err)
+			r, err := one.run(j, t.Context(), t)
+			must(t, err)
+			equal(t, "updated", r.RowsUpdated, 4)
+			first := j.to.rowIDs(t, "dst", r.NewSnapshots[0])
+			last := j.to.rowIDs(t, "dst", r.NewSnapshots[3])
+			equal(t, "rows with an ID after the first batch", len(first), 10)
+			equal(t, "row IDs after the last batch", last, first)
+		})
+	}
+}

@@ -33,6 +33,15 @@ def measured(command):
     return out, time.monotonic() - began, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime
 
 
+def orders(python, deps, rows):
+    """The folder of sales.orders with so many rows below deps, made unless it is there."""
+    folder = os.path.join(deps, f"orders_{rows}")
+    if not os.path.exists(os.path.join(folder, "made")):
+        subprocess.run([python, os.path.join(HERE, "make_orders.py"), folder, "--rows", str(rows)], check=True)
+        open(os.path.join(folder, "made"), "w").close()
+    return folder
+
+
 def disk(folder):
     """MB of Parquet below a folder."""
     sizes = (os.path.getsize(os.path.join(d, f)) for d, _, files in os.walk(folder) for f in files if f.endswith(".parquet"))
@@ -45,10 +54,7 @@ class Bench:
     def __init__(self, args):
         self.python = os.path.join(args.deps, "venv", "bin", "python")
         self.rows, self.bin, self.work = args.rows, args.bin, args.work
-        self.source = os.path.join(args.deps, f"orders_{args.rows}")
-        if not os.path.exists(os.path.join(self.source, "made")):
-            subprocess.run([self.python, os.path.join(HERE, "make_orders.py"), self.source, "--rows", str(args.rows)], check=True)
-            open(os.path.join(self.source, "made"), "w").close()
+        self.source = orders(self.python, args.deps, args.rows)
 
     def script(self, name, *args):
         return [self.python, os.path.join(HERE, name), self.source, self.work, *map(str, args)]
@@ -153,4 +159,5 @@ def report(rows, results):
                 print(f"| {name} | {own:,} | {own_rate / rate:.2f} | {own_cpu / cpu:.2f} | {own_peak / peak:.2f} |")
 
 
-main()
+if __name__ == "__main__":
+    main()

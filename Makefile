@@ -61,6 +61,7 @@ memory: ## hold the programs' peak memory against its bounds, over a file of 1 G
 bench: build ## ice-migrate against PyIceberg and DuckDB; ROWS=1000000 for a quick look
 	testdata/interop/setup.sh $(DEPS)
 	$(DEPS)/venv/bin/python bench/run.py $(DEPS) bin --rows $(ROWS)
+	$(DEPS)/venv/bin/python bench/upsert.py $(DEPS) bin --rows $(ROWS)
 
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for package in $$(go list ./...); do \

@@ -98,7 +98,7 @@ func (x *Target) load(ctx context.Context, places []place) error {
 }
 
 // loaders is how many files are read at once.
-const loaders = 4
+const loaders = 2
 
 // groupOf finds the row group of a row, and the position of its first row.
 func (x *Target) groupOf(ordinal int, position int64) (group int, before int64) {

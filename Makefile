@@ -45,8 +45,8 @@ staticcheck:
 
 # Arrow's assertions find a record batch that is released twice. Both in one build: each alone would
 # compile all that iceberg-go links once more.
-race:
-	go test -race -tags assert -timeout 30m ./...
+race: # of what is tried at every place, and of what is random, a part
+	go test -short -race -tags assert -timeout 30m ./...
 
 interop: ## move tables of PyIceberg and Spark, and let other engines read them; ONLY="NAME …" for some
 	go test -C internal/interop -tags interop -count=1 -timeout 60m

@@ -97,8 +97,11 @@ func TestRoundTrip(t *testing.T) {
 			mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 			defer mem.AssertSize(t, 0)
 			s := everything()
-			const n = 1000
-			whole := batchOf(t, mem, s, everythingRows(n))
+			n := int64(1000)
+			if testing.Short() {
+				n = 340
+			}
+			whole := batchOf(t, mem, s, everythingRows(int(n)))
 			defer whole.Release()
 			cfg := config(t, s, props)
 			// Slices with offsets, of uneven size.

@@ -146,6 +146,9 @@ func TestTake(t *testing.T) {
 			if cut.batch == 8 && name != "small pages" {
 				continue // thirty files
 			}
+			if testing.Short() && cut.batch < 80 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s, groups of %d, batches of %d", name, cut.group, cut.batch), func(t *testing.T) {
 				cfg := config(t, flat(), iceberg.Properties{propMetrics: "full"})
 				source := sourceOf(t, rb, cut.group, props...)

@@ -195,7 +195,7 @@ func TestForeignUnion(t *testing.T) {
 func TestForeignCut(t *testing.T) {
 	for name := range foreignStreams {
 		whole := fixture(t, name+".arrows")
-		for n := range len(whole) {
+		for n := 0; n < len(whole); n += stride() {
 			if got := read(t, whole[:n], arrowipc.WithUnsealedOK()); !errors.Is(got.err, rows.ErrUnsealed) || got.seal != "" {
 				t.Fatalf("%s cut at %d: %v", name, n, got.err)
 			}
@@ -211,7 +211,7 @@ func TestForeignCut(t *testing.T) {
 func TestForeignDamage(t *testing.T) {
 	for name := range foreignStreams {
 		whole := fixture(t, name+".arrows")
-		for pos := 0; pos+4 <= len(whole); pos += 4 {
+		for pos := 0; pos+4 <= len(whole); pos += 4 * stride() {
 			for _, v := range []uint32{1, 1 << 28, 1<<31 - 1} {
 				b := bytes.Clone(whole)
 				binary.LittleEndian.PutUint32(b[pos:], v)

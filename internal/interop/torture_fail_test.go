@@ -88,7 +88,7 @@ func testFail(t *testing.T, r *rack, scenes []scene) {
 			t.Errorf("no program calls %s", way.call)
 		}
 	}
-	each(t, r, trials, r.fail)
+	each(t, r, few(r, trials), r.fail)
 	r.tell("failures")
 }
 

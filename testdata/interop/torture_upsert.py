@@ -8,12 +8,11 @@ import os
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyiceberg.manifest import DataFileContent, FileFormat, ManifestContent
+from pyiceberg.manifest import DataFileContent, FileFormat, ManifestContent, ManifestEntryStatus
 from pyiceberg.table.puffin import PuffinFile
 
 import engines
-from table_files import live_files, manifests
+from table_files import entries, listed, live_files, manifests, read_whole
 
 MODE = "torture.mode"
 MARK = "iceberg-ops.migration-job"
@@ -203,8 +202,9 @@ def checkpoint(folder, table, first, told):
 
 
 def orphans(table):
-    """The files below a table's folder that nothing names, once ice-migrate clean was there: metadata files of commits
-    that were lost, alone, since nothing tells whose they are."""
+    """The files below a table's folder that nothing names, once ice-migrate clean was there, but for those of which
+    nothing tells whose they are: metadata files, manifests and lists that are not whole, and manifests that add no
+    file where no whole list names them."""
     named = {engines.local_path(e.metadata_file) for e in table.metadata.metadata_log} | {engines.local_path(table.metadata_location)}
     for snapshot in table.snapshots():
         named.add(engines.local_path(snapshot.manifest_list))
@@ -212,4 +212,17 @@ def orphans(table):
             named.add(engines.local_path(manifest.manifest_path))
             named |= {engines.local_path(e.data_file.file_path) for e in manifest.fetch_manifest_entry(table.io, discard_deleted=False)}
     found = glob.glob(os.path.join(engines.local_path(table.location()), "**"), recursive=True, include_hidden=True)
-    return [f"{p} is named by nothing" for p in found if os.path.isfile(p) and p not in named and not p.endswith(".metadata.json")]
+    left = [p for p in found if os.path.isfile(p) and p not in named and not p.endswith(".metadata.json")]
+    lists = {p: read_whole(listed, table.io, p) for p in left if os.path.basename(p).startswith("snap-")}
+    told = {engines.local_path(m.manifest_path) for names in lists.values() for m in names or []}
+
+    def ours(path):
+        """Whether a file says whose it is."""
+        if not path.endswith(".avro"):
+            return True
+        if path in lists:
+            return lists[path] is not None
+        found = read_whole(entries, table.io, path)
+        return found is not None and (path in told or any(e.status == ManifestEntryStatus.ADDED for e in found))
+
+    return [f"{p} is named by nothing" for p in left if ours(p)]

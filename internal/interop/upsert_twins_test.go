@@ -62,15 +62,16 @@ func contests() (list []*contest) {
 	for i, g := range grounds() {
 		if whole {
 			for _, clash := range []bool{false, true} {
-				for _, late := range []bool{false, true} {
-					for _, w := range words("AB", 5) {
-						list = append(list, &contest{ground: g, word: w, clash: clash, late: late})
-					}
+				for _, w := range words("AB", 5) { // a commit that loses is tried again
+					list = append(list, &contest{ground: g, word: w, clash: clash})
 				}
-				for _, w := range words("ABab", 3) {
-					if strings.ContainsAny(w, "ab") {
-						list = append(list, &contest{ground: g, word: w, clash: clash})
-					}
+				for _, w := range words("AB", 4) {
+					list = append(list, &contest{ground: g, word: w, clash: clash, late: true})
+				}
+			}
+			for _, w := range words("ABab", 3) {
+				if strings.ContainsAny(w, "ab") {
+					list = append(list, &contest{ground: g, word: w, clash: true})
 				}
 			}
 			continue

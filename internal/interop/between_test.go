@@ -28,12 +28,12 @@ type party struct {
 
 func newParty(t *testing.T) *party { return newPartyOf(t, "between.py") }
 
-// newPartyOf is a party that a script of testdata/interop makes.
-func newPartyOf(t *testing.T, script string) *party {
+// newPartyOf is a party that a script of testdata/interop makes; args come behind the folder.
+func newPartyOf(t *testing.T, script string, args ...string) *party {
 	t.Helper()
 	root := checkout(t)
 	p := &party{t: t, bin: build(t, root), dir: t.TempDir()}
-	cmd := exec.Command(filepath.Join(dependencies(t, root), "venv", "bin", "python"), filepath.Join(root, "testdata", "interop", script), p.dir)
+	cmd := exec.Command(filepath.Join(dependencies(t, root), "venv", "bin", "python"), append([]string{filepath.Join(root, "testdata", "interop", script), p.dir}, args...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	var err error

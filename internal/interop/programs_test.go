@@ -96,6 +96,7 @@ type program struct {
 	args []string // the path of the program first
 	env  []string // beside the plain environment
 	dir  string   // where it runs
+	temp string   // its temporary folder, "" for the system's
 }
 
 // name is that of the program without its folder.
@@ -178,7 +179,11 @@ func pipe(t *testing.T, programs []program, out io.Writer) []run {
 
 // environment is what a program sees: no configuration of the person who runs the tests.
 func environment(p program) []string {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8"}
+	temp := p.temp
+	if temp == "" {
+		temp = os.TempDir()
+	}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "TMPDIR=" + temp, "LANG=C.UTF-8"}
 	return append(env, p.env...)
 }
 

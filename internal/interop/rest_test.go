@@ -242,13 +242,18 @@ type job struct {
 	batchRows  int
 	checkpoint string
 	endpoint   string // of the destination, "" for the stand's
+	bin        string // folder of the program, "" for the stand's
 	more       []string
 	env        []string
 }
 
 // command is ice-migrate for the job.
 func (j *job) command() program {
-	args := []string{filepath.Join(j.s.bin, "ice-migrate")}
+	bin := j.s.bin
+	if j.bin != "" {
+		bin = j.bin
+	}
+	args := []string{filepath.Join(bin, "ice-migrate")}
 	args = append(args, j.s.flags("src-", j.src, j.s.endpoint)...)
 	endpoint := j.s.endpoint
 	if j.endpoint != "" {

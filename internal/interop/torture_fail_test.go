@@ -27,7 +27,7 @@ func (f failure) String() string {
 	if f.fault.On {
 		onwards = " and all after it"
 	}
-	s := fmt.Sprintf("v%d, %s, program %d: %s %d%s: %v", f.version, f.form, f.stage, f.fault.Call, f.fault.K, onwards, f.fault.Errno)
+	s := fmt.Sprintf("%s, program %d: %s %d%s: %v", f.scene, f.stage, f.fault.Call, f.fault.K, onwards, f.fault.Errno)
 	if f.before != "" {
 		s += ", after a run died at " + f.before
 	}
@@ -73,11 +73,11 @@ func (r *rack) failures(t *testing.T, w *witness, s scene) []failure {
 // testFail fails each program's k-th call on a file, for k = 1, 2, … until none is left: every run ends
 // with the old state or the new one, says in one line what failed and where, and is finished by the
 // other form.
-func testFail(t *testing.T, r *rack) {
+func testFail(t *testing.T, r *rack, scenes []scene) {
 	var trials []failure
 	seen := map[string]bool{}
 	w := r.witness(t)
-	for _, s := range r.scenes() {
+	for _, s := range scenes {
 		for _, f := range r.failures(t, w, s) {
 			trials = append(trials, f)
 			seen[f.fault.Call] = true
@@ -88,7 +88,7 @@ func testFail(t *testing.T, r *rack) {
 			t.Errorf("no program calls %s", way.call)
 		}
 	}
-	each(t, r, trials, r.fail)
+	each(t, r, few(r, trials), r.fail)
 	r.tell("failures")
 }
 
@@ -99,14 +99,14 @@ func (r *rack) fail(w *witness, f failure) error {
 		if err != nil {
 			return err
 		}
-		runs, result, err := r.hurt(r.programs(f.form, r.bin, dir), f.stage, f.fault)
+		runs, result, err := r.hurt(r.programs(f.scene, r.bin, dir), f.stage, f.fault)
 		if err == nil {
 			err = judgeFailure(runs, f.stage, result)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w\n%s", dir, err, told(runs))
 		}
-		if err := r.mend(w, f.form, dir, runs); err != nil {
+		if err := r.mend(w, f.scene, dir, runs); err != nil {
 			return err
 		}
 		r.note(result)
@@ -161,13 +161,13 @@ func fileOf(path string) string {
 // testFullDisk runs the migration on disks that are full sooner or later: file systems in memory, each
 // a page larger than the one before it, until there is room for all. The disk is then made larger, and
 // the other form finishes.
-func testFullDisk(t *testing.T, r *rack) {
+func testFullDisk(t *testing.T, r *rack, scenes []scene) {
 	w := r.witness(t)
 	step := int64(4 << 10)
 	if !r.all {
 		step *= 5
 	}
-	for _, s := range r.scenes() {
+	for _, s := range scenes {
 		if s.form == inThree && s.stage != 2 || s.before != "" {
 			continue
 		}
@@ -178,7 +178,7 @@ func testFullDisk(t *testing.T, r *rack) {
 				continue
 			}
 			if err != nil {
-				t.Errorf("v%d, %s, a disk of %d bytes: %v", s.version, s.form, size, err)
+				t.Errorf("%s, a disk of %d bytes: %v", s, size, err)
 			}
 			if fits || err != nil {
 				break
@@ -186,9 +186,9 @@ func testFullDisk(t *testing.T, r *rack) {
 			full++
 		}
 		if full == 0 {
-			t.Errorf("v%d, %s: no disk was too small", s.version, s.form)
+			t.Errorf("%s: no disk was too small", s)
 		}
-		say("torture: v%d, %s: %d disks were full", s.version, s.form, full)
+		say("torture: %s: %d disks were full", s, full)
 	}
 }
 
@@ -213,16 +213,16 @@ func (r *rack) fill(w *witness, s scene, size int64) (fits bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, syscall.Unmount(dir, syscall.MNT_DETACH)) }()
-	if _, err := w.ask("fresh", dir, s.version); err != nil {
+	if err := w.fresh(dir, s); err != nil {
 		return false, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
-	runs, _, err := r.hurt(r.programs(s.form, r.bin, dir), unhurt, torture.Fault{})
+	runs, _, err := r.hurt(r.programs(s, r.bin, dir), unhurt, torture.Fault{})
 	if err != nil {
 		return false, err
 	}
 	last := runs[len(runs)-1]
 	if last.code == 0 {
-		_, err := w.ask("check", dir, 0)
+		_, err := w.ask("check", dir)
 		return true, err
 	}
 	if last.code != 1 || len(last.errorLines()) != 1 || !strings.Contains(last.stderr, "no space left on device") && !strings.Contains(last.stderr, "full") {
@@ -231,9 +231,9 @@ func (r *rack) fill(w *witness, s scene, size int64) (fits bool, err error) {
 	if err := room(64<<20, syscall.MS_REMOUNT); err != nil {
 		return false, err
 	}
-	left, err := w.ask("state", dir, 0)
+	left, err := w.ask("state", dir)
 	if err != nil {
 		return false, fmt.Errorf("left behind: %w\n%s", err, told(runs))
 	}
-	return false, r.finish(w, s.form.other(), dir, left.Noted)
+	return false, r.finish(w, s.other(), dir, left.Noted)
 }

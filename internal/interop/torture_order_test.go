@@ -99,11 +99,11 @@ func testOrder(t *testing.T, r *rack) {
 		if s.before != "" || s.form == inThree && s.stage != 2 {
 			continue
 		}
-		dir, err := r.folder(w, s.version)
+		dir, err := r.folder(w, s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		programs := r.programs(s.form, r.bin, dir)
+		programs := r.programs(s, r.bin, dir)
 		for _, p := range programs {
 			if i := slices.Index(p.args, "--batch-rows"); i >= 0 {
 				p.args[i+1] = "1000"
@@ -119,10 +119,10 @@ func testOrder(t *testing.T, r *rack) {
 		}
 		l.safe("at the end", "dst/", "dst.db", "job.json")
 		if len(l.wrong) > 0 {
-			t.Errorf("v%d, %s:\n%s", s.version, s.form, strings.Join(l.wrong, "\n"))
+			t.Errorf("%s:\n%s", s, strings.Join(l.wrong, "\n"))
 		}
 		if l.commits != 2 || l.saves < 4 || result.Calls["mkdirat"] == 0 {
-			t.Errorf("v%d, %s: %d commits, %d saves, %d folders were seen", s.version, s.form, l.commits, l.saves, result.Calls["mkdirat"])
+			t.Errorf("%s: %d commits, %d saves, %d folders were seen", s, l.commits, l.saves, result.Calls["mkdirat"])
 		}
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)

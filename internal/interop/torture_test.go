@@ -77,11 +77,12 @@ func TestTorture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("kill", func(t *testing.T) { testKill(t, r) })
-	t.Run("points", func(t *testing.T) { testPoints(t, r) })
+	t.Run("kill", func(t *testing.T) { testKill(t, r, r.scenes()) })
+	t.Run("points", func(t *testing.T) { testPoints(t, r, r.scenes()) })
 	t.Run("order", func(t *testing.T) { testOrder(t, r) })
-	t.Run("fail", func(t *testing.T) { testFail(t, r) })
-	t.Run("disk", func(t *testing.T) { testFullDisk(t, r) })
+	t.Run("fail", func(t *testing.T) { testFail(t, r, r.scenes()) })
+	t.Run("disk", func(t *testing.T) { testFullDisk(t, r, r.scenes()) })
+	t.Run("upsert", func(t *testing.T) { testUpserts(t, r) })
 	t.Run("spark", func(t *testing.T) { r.spark(t) })
 	after, err := filesState(r.source)
 	if err != nil {
@@ -115,44 +116,52 @@ func newRack(t *testing.T) *rack {
 	cmd.Dir = root
 	call(t, cmd)
 	w := r.witness(t)
-	if _, err := w.ask("source", r.source, 0); err != nil {
+	if _, err := w.ask("source", r.source); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// programs are those of a form, over the destination in a folder; bin has the one that writes.
-func (r *rack) programs(f form, bin, dir string, env ...string) []program {
+// programs are those of a scene's form, over the destination in a folder; bin has the one that writes.
+func (r *rack) programs(s scene, bin, dir string, env ...string) []program {
 	checkpoint := []string{"--checkpoint", filepath.Join(dir, "job.json")}
+	write := append(slices.Clone(checkpoint), upsertModes[s.mode]...)
+	from := "rows"
+	if s.mode != "" {
+		from = "changes"
+	}
 	scan := []string{"--batch-rows", "4"}
 	reconcile := []string{"--on-missing-in-dest", "auto_add"}
-	place := func(prefix, name, dir string) []string {
+	place := func(prefix, name, dir, table string) []string {
 		return []string{
 			"--" + prefix + "catalog", "sqlite", "--" + prefix + "catalog-name", name, "--" + prefix + "db-path", filepath.Join(dir, name+".db"),
-			"--" + prefix + "namespace", "lab", "--" + prefix + "table", "rows",
+			"--" + prefix + "namespace", "lab", "--" + prefix + "table", table,
 		}
 	}
 	stage := func(bin, name string, args ...[]string) program {
-		return program{args: slices.Concat(append([][]string{{filepath.Join(bin, name)}}, args...)...), dir: dir, env: env}
+		p := program{args: slices.Concat(append([][]string{{filepath.Join(bin, name)}}, args...)...), dir: dir, env: env}
+		if s.mode != "" {
+			p.temp = dir // an upsert keeps rows there
+		}
+		return p
 	}
-	if f == inOne {
-		return []program{stage(bin, "ice-migrate", place("src-", "src", r.source), place("dst-", "dst", dir), scan, reconcile, checkpoint)}
+	if s.form == inOne {
+		return []program{stage(bin, "ice-migrate", place("src-", "src", r.source, from), place("dst-", "dst", dir, "rows"), scan, reconcile, write)}
 	}
 	return []program{
-		stage(r.bin, "ice-scan", place("", "src", r.source), scan, checkpoint),
-		stage(r.bin, "ice-reconcile", place("", "dst", dir), reconcile),
-		stage(bin, "ice-write", checkpoint),
+		stage(r.bin, "ice-scan", place("", "src", r.source, from), scan, checkpoint),
+		stage(r.bin, "ice-reconcile", place("", "dst", dir, "rows"), reconcile),
+		stage(bin, "ice-write", write),
 	}
 }
 
-// folder makes the folder of a trial, with an empty destination.
-func (r *rack) folder(w *witness, version int) (string, error) {
+// folder makes the folder of a trial, with the destination of a scene.
+func (r *rack) folder(w *witness, s scene) (string, error) {
 	dir := filepath.Join(r.work, fmt.Sprintf("%05d", r.trials.Add(1)))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	_, err := w.ask("fresh", dir, version)
-	return dir, err
+	return dir, w.fresh(dir, s)
 }
 
 // each does the work of all trials, two at a time, each with a witness of its own, and reports those
@@ -173,10 +182,10 @@ func each[T fmt.Stringer](t *testing.T, r *rack, trials []T, do func(*witness, T
 	})
 }
 
-// finish runs the other form to the end, and lets the witness look. A job that was complete already
-// must be refused.
-func (r *rack) finish(w *witness, f form, dir string, noted string) error {
-	runs, _, err := r.hurt(r.programs(f, r.bin, dir), unhurt, torture.Fault{})
+// finish runs a scene's form to the end, and lets the witness look. A job that was complete already
+// must be refused. Of an upsert ice-migrate clean must then find all that no snapshot names.
+func (r *rack) finish(w *witness, s scene, dir string, noted string) error {
+	runs, _, err := r.hurt(r.programs(s, r.bin, dir), unhurt, torture.Fault{})
 	if err != nil {
 		return err
 	}
@@ -187,11 +196,24 @@ func (r *rack) finish(w *witness, f form, dir string, noted string) error {
 	} else if slices.ContainsFunc(runs, func(r run) bool { return r.code != 0 }) {
 		return fmt.Errorf("the resume failed:\n%s", told(runs))
 	}
+	if s.mode != "" {
+		clean := program{args: []string{filepath.Join(r.bin, "ice-migrate"), "clean", "--checkpoint", filepath.Join(dir, "job.json"), "--older-than", "0s", "--yes"}, dir: dir}
+		cleaned, _, err := r.hurt([]program{clean}, unhurt, torture.Fault{})
+		if err != nil {
+			return err
+		}
+		if runs = append(runs, cleaned...); cleaned[0].code != 0 {
+			return fmt.Errorf("after the resume:\n%s", told(runs))
+		}
+		if _, err := w.ask("orphans", dir); err != nil {
+			return fmt.Errorf("after the resume: %w\n%s", err, told(runs))
+		}
+	}
 	what := "check"
 	if noted == "complete" { // the refused run has swept nothing
 		what = "check unswept"
 	}
-	if _, err = w.ask(what, dir, 0); err != nil {
+	if _, err = w.ask(what, dir); err != nil {
 		return fmt.Errorf("after the resume: %w\n%s", err, told(runs))
 	}
 	return nil

@@ -53,9 +53,19 @@ func (r *rack) witness(t *testing.T) *witness {
 }
 
 // ask makes a request about a folder. What is wrong there is an error.
-func (w *witness) ask(do, dir string, version int) (testimony, error) {
+func (w *witness) ask(do, dir string) (testimony, error) {
+	return w.request(map[string]any{"do": do, "dir": dir})
+}
+
+// fresh makes the destination of a scene.
+func (w *witness) fresh(dir string, s scene) error {
+	_, err := w.request(map[string]any{"do": "fresh", "dir": dir, "version": s.version, "mode": s.mode})
+	return err
+}
+
+func (w *witness) request(what map[string]any) (testimony, error) {
 	var said testimony
-	request, err := json.Marshal(map[string]any{"do": do, "dir": dir, "version": version})
+	request, err := json.Marshal(what)
 	if err != nil {
 		return said, err
 	}
@@ -64,7 +74,7 @@ func (w *witness) ask(do, dir string, version int) (testimony, error) {
 	}
 	line, err := w.out.ReadBytes('\n')
 	if err != nil {
-		return said, fmt.Errorf("torture.py %s: %w", do, err)
+		return said, fmt.Errorf("torture.py %s: %w", what["do"], err)
 	}
 	if err := json.Unmarshal(line, &said); err != nil {
 		return said, err

@@ -199,7 +199,7 @@ func (b *Batch) sort(ctx context.Context, rec arrow.RecordBatch, wins []bool, wr
 			continue
 		}
 		if len(places[i]) > 1 && !x.options.UpdateAll {
-			return fmt.Errorf("table %q holds %d rows of one key, which another writer has added", x.table.Name(), len(places[i]))
+			return fmt.Errorf("table %q holds %d rows of one key, which another writer has added; take the surplus ones out, or update all of them with --update-all", x.table.Name(), len(places[i]))
 		}
 		form = forms.Append(form[:0], row)
 		now := digest(form)

@@ -55,7 +55,7 @@ func (j *job) recover(ctx context.Context, first rows.Cursor) error {
 // its snapshot's summary.
 func (j *job) totalsOf(m lake.Mark, history lake.History) ckpt.Totals {
 	if p := j.note.Pending; p != nil && p.From == m.From.String() && p.To == m.To.String() {
-		return j.pendingTotals(p)
+		return j.asLanded(j.pendingTotals(p), m.Snapshot)
 	}
 	t := ckpt.Totals{RowsMoved: m.Rows, RowsInserted: m.Rows}
 	for _, s := range history.Snapshots {
@@ -90,6 +90,19 @@ func (j *job) pendingTotals(p *ckpt.Pending) ckpt.Totals {
 	if p.Staged > 0 {
 		staged, _ := stagedOf(j.store, j.note) // a count for people: what cannot be read is told where it is needed
 		t.BytesWritten = (&staging{batches: staged}).bytes()
+	}
+	return t
+}
+
+// asLanded counts the rows of a pending upsert by the snapshot that it landed as: it may have been committed on
+// another head than it was noted for.
+func (j *job) asLanded(t ckpt.Totals, snapshot int64) ckpt.Totals {
+	s := j.dst.Metadata().SnapshotByID(snapshot)
+	if s == nil || s.Summary == nil {
+		return t
+	}
+	if u, ok := upsertedBy(s); ok {
+		t.RowsInserted, t.RowsUpdated, t.RowsUnchanged, t.RowsSurplus = u.Inserted, u.Updated, u.Unchanged, u.Surplus
 	}
 	return t
 }
@@ -148,7 +161,7 @@ func (j *job) redo(ctx context.Context) error {
 		crash.Here("migrate.redone")
 		found = &landed
 	}
-	j.landed(mark.To, j.pendingTotals(p), *found)
+	j.landed(mark.To, j.asLanded(j.pendingTotals(p), found.Snapshot), *found)
 	return j.save()
 }
 

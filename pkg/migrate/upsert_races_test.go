@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -92,4 +93,32 @@ func TestUpsertMeetsOthers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A batch that landed on another head than it was noted as pending for is counted by its snapshot where the answer
+// was lost: another writer had added the key, so that the batch updates what it was to insert.
+func TestUpsertCountsWhatLanded(t *testing.T) {
+	j := upsertTo(t, 2, "", 3, row(1, "n1"), row(2, "u2"), row(40, "i40"))
+	retried(t, j)
+	j.checkpoint = checkpointPath(t)
+	n := 0
+	j.to.commit = func(ctx context.Context, commit func() error) error {
+		if n++; n == 1 {
+			again := j.to.commit
+			j.to.commit = nil
+			j.to.insert(t, "dst", row(40, "theirs"))
+			j.to.commit = again
+			return commit()
+		}
+		return failAt(0, true, j.to)(ctx, commit)
+	}
+	_, err := j.one(t.Context(), t)
+	if !errors.Is(err, errLost) || n != 2 {
+		t.Fatalf("error %v after %d commits", err, n)
+	}
+	j.reset()
+	_, err = j.three(t.Context(), t)
+	must(t, err)
+	c := j.note(t).Totals
+	equal(t, "inserted, updated, unchanged, moved", []int64{c.RowsInserted, c.RowsUpdated, c.RowsUnchanged, c.RowsMoved}, []int64{0, 2, 1, 3})
 }

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """torture.py: makes tables and looks at them, a request a line on stdin, an answer a line on stdout.
 
-  {"do": "source", "dir": DIR}              makes DIR/src.db with lab.rows, 12 rows in two files
-  {"do": "fresh", "dir": DIR, "version": N} makes DIR/dst.db with an empty lab.rows in two partitions
+  {"do": "source", "dir": DIR}              makes DIR/src.db with lab.rows and lab.changes, 12 rows in two files each
+  {"do": "fresh", "dir": DIR, "version": N} makes DIR/dst.db with an empty lab.rows in two partitions; with "mode" it
+                                            has the rows that lab.changes changes (torture_upsert.py)
   {"do": "check", "dir": DIR}               reads lab.rows of DIR/dst.db and DIR/job.json; "check unswept"
                                             allows temporary files of the checkpoint
+  {"do": "orphans", "dir": DIR}             looks for files that nothing names
   {"do": "state", "dir": DIR}               how far lab.rows has come: a whole number of batches
 
 An answer is {"wrong": TEXT, ...}; TEXT is empty where all is right. Rows are read by PyIceberg, and
@@ -24,26 +26,14 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import duckdb
 import pyarrow as pa
-from pyiceberg.avro.file import AvroFile
-from pyiceberg.manifest import (
-    DATA_FILE_TYPE,
-    MANIFEST_LIST_FILE_SCHEMAS,
-    DataFile,
-    DataFileContent,
-    FileFormat,
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-    PartitionFieldSummary,
-    manifest_entry_schema_with_data_file,
-)
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField, StringType, StructType
+from pyiceberg.types import LongType, NestedField, StringType
 
 import engines
+import torture_upsert
+from table_files import live_files, manifests
 
 ROWS = 12
 BATCH_ROWS = 4
@@ -69,17 +59,18 @@ def rows():
 
 
 def source(folder):
-    """Makes the source."""
+    """Makes the sources."""
     catalog = engines.open_catalog(os.path.join(folder, "src.db"), "src", folder)
     catalog.create_namespace("lab")
-    table = catalog.create_table("lab.rows", SOURCE, location=os.path.join(folder, "src"))
-    half = ROWS // 2
-    for part in (rows()[:half], rows()[half:]):
-        table.append(pa.Table.from_pylist(part, schema=SOURCE.as_arrow()))
+    for name, content in (("rows", rows()), ("changes", sum(torture_upsert.BATCHES, []))):
+        table = catalog.create_table(f"lab.{name}", SOURCE, location=os.path.join(folder, "src", name))
+        half = ROWS // 2
+        for part in (content[:half], content[half:]):
+            table.append(pa.Table.from_pylist(part, schema=SOURCE.as_arrow()))
 
 
-def fresh(folder, version):
-    """Makes an empty destination. PyIceberg writes no version 3: there the document of version 2 is changed."""
+def fresh(folder, version, mode):
+    """Makes a destination. PyIceberg writes no version 3: there the document of version 2 is changed."""
     catalog = engines.open_catalog(os.path.join(folder, "dst.db"), "dst", folder)
     catalog.create_namespace("lab")
     spec = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "part"))
@@ -89,7 +80,11 @@ def fresh(folder, version):
         "commit.retry.min-wait-ms": "1",
         "commit.retry.max-wait-ms": "5",
     }
+    if mode:
+        props[torture_upsert.MODE] = mode
     table = catalog.create_table("lab.rows", DESTINATION, partition_spec=spec, properties=props, location=os.path.join(folder, "dst"))
+    if mode:
+        torture_upsert.fill(table)
     if version == 3:
         path = engines.local_path(table.metadata_location)
         with open(path, encoding="utf-8") as text:
@@ -99,37 +94,11 @@ def fresh(folder, version):
             json.dump(document, text)
 
 
-# What PyIceberg reads of manifest lists and manifests, and the row IDs of version 3 behind it.
-MANIFEST_WITH_ROW_ID = Schema(*MANIFEST_LIST_FILE_SCHEMAS[2].fields, NestedField(520, "first_row_id", LongType()))
-FILE_WITH_ROW_ID = StructType(*DATA_FILE_TYPE[2].fields, NestedField(142, "first_row_id", LongType()))
-
-
-def manifests(table, snapshot):
-    """The manifests of a snapshot, each with its first row ID."""
-    with AvroFile[ManifestFile](
-        table.io.new_input(snapshot.manifest_list),
-        MANIFEST_WITH_ROW_ID,
-        read_types={-1: ManifestFile, 508: PartitionFieldSummary},
-        read_enums={517: ManifestContent},
-    ) as reader:
-        return [(m, m[len(MANIFEST_WITH_ROW_ID.fields) - 1]) for m in reader]
-
-
-def live_files(table, manifest):
-    """The data files of a manifest's live entries, each with its first row ID."""
-    with AvroFile[ManifestEntry](
-        table.io.new_input(manifest.manifest_path),
-        manifest_entry_schema_with_data_file(2, FILE_WITH_ROW_ID),
-        read_types={-1: ManifestEntry, 2: DataFile},
-        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
-    ) as reader:
-        live = [e.data_file for e in reader if e.status != ManifestEntryStatus.DELETED]
-        return [(f, f[len(FILE_WITH_ROW_ID.fields) - 1]) for f in live]
-
-
 def check(folder):
     """What is wrong with a destination that must be complete."""
     table = engines.open_catalog(os.path.join(folder, "dst.db"), "dst", folder).load_table("lab.rows")
+    if mode := table.properties.get(torture_upsert.MODE):
+        return torture_upsert.check(folder, table, mode) + database(folder)
     wrong = []
 
     def want(what, got, expected):
@@ -254,9 +223,12 @@ def state(folder):
         for path in glob.glob(os.path.join(folder, "dst.db*")):
             shutil.copy(path, copy)
         table = engines.open_catalog(os.path.join(copy, "dst.db"), "dst", folder).load_table("lab.rows")
-    batches = len(table.snapshots())
-    got = sorted(r["id"] for r in table.scan().to_arrow().to_pylist())
-    wrong = "" if got == list(range(batches * BATCH_ROWS)) else f"{batches} snapshots, and the rows are {got}"
+    if mode := table.properties.get(torture_upsert.MODE):
+        batches, wrong = torture_upsert.state(table, mode)
+    else:
+        batches = len(table.snapshots())
+        got = sorted(r["id"] for r in table.scan().to_arrow().to_pylist())
+        wrong = "" if got == list(range(batches * BATCH_ROWS)) else f"{batches} snapshots, and the rows are {got}"
     path = os.path.join(folder, "job.json")
     note = {}
     if os.path.exists(path):
@@ -272,11 +244,14 @@ def answer(request):
         case "source":
             source(folder)
         case "fresh":
-            fresh(folder, request["version"])
+            fresh(folder, request["version"], request.get("mode"))
         case "check":
             return {"wrong": "; ".join(check(folder) + temporaries(folder))}
         case "check unswept":
             return {"wrong": "; ".join(check(folder))}
+        case "orphans":
+            table = engines.open_catalog(os.path.join(folder, "dst.db"), "dst", folder).load_table("lab.rows")
+            return {"wrong": "; ".join(torture_upsert.orphans(table))}
         case "state":
             return state(folder)
         case other:

@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import engines
 import torture
+import torture_upsert
 
 
 def look(spark, name):
@@ -20,8 +21,16 @@ def look(spark, name):
         if got != expected:
             wrong.append(f"{name}: {what}: {got}, want {expected}")
 
+    properties = {r.key: r.value for r in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+    mode = properties.get(torture_upsert.MODE)
+    expected = torture.rows() if mode is None else [r for _, r in sorted(torture_upsert.after(torture.BATCHES, mode)[0].items())]
     rows = [r.asDict() for r in spark.sql(f"SELECT * FROM {name} ORDER BY id").collect()]
-    want("rows", rows, [{k: r[k] for k in ("id", "text", "part", "extra")} for r in torture.rows()])
+    want("rows", rows, [{k: r[k] for k in ("id", "text", "part", "extra")} for r in expected])
+    if properties.get("format-version") == "3":
+        ids = [r[0] for r in spark.sql(f"SELECT _row_id FROM {name}").collect()]
+        want("row IDs", len({i for i in ids if i is not None}), len(expected))
+    if mode is not None:
+        return wrong + look_at_upserts(spark, name, mode)
     files = spark.sql(f"SELECT file_path, record_count FROM {name}.files").collect()
     every = spark.sql(f"SELECT file_path FROM {name}.all_data_files").collect()
     want("rows of files", sum(f.record_count for f in files), torture.ROWS)
@@ -33,10 +42,28 @@ def look(spark, name):
     want("files of manifests", sum(m.n for m in listed), len(files))
     snapshots = spark.sql(f"SELECT summary['iceberg-ops.migration-batch'] AS batch FROM {name}.snapshots ORDER BY committed_at").collect()
     want("batches", [s.batch for s in snapshots], [str(n) for n in range(torture.BATCHES)])
-    properties = {r.key: r.value for r in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
-    if properties.get("format-version") == "3":
-        ids = [r[0] for r in spark.sql(f"SELECT _row_id FROM {name}").collect()]
-        want("row IDs", len({i for i in ids if i is not None}), torture.ROWS)
+    return wrong
+
+
+def look_at_upserts(spark, name, mode):
+    """What is wrong with the snapshots and the files of a table that was upserted into."""
+    wrong = []
+    made = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots WHERE summary['iceberg-ops.migration-batch'] IS NOT NULL ORDER BY committed_at").collect()
+    for n, snapshot in enumerate(made):
+        got = {r.id: r.text for r in spark.sql(f"SELECT id, text FROM {name} VERSION AS OF {snapshot.snapshot_id}").collect()}
+        if got != {i: r["text"] for i, r in torture_upsert.after(n + 1, mode)[0].items()}:
+            wrong.append(f"{name}: batch {n}: {got}")
+    if len(made) != torture.BATCHES:
+        wrong.append(f"{name}: {len(made)} batches")
+    for path in {f.file_path for table in ("all_files", "files") for f in spark.sql(f"SELECT file_path FROM {name}.{table}").collect()}:
+        if not os.path.exists(engines.local_path(path)):
+            wrong.append(f"{name}: {path} is not there")
+    counts = spark.sql(
+        f"SELECT sum(CASE WHEN content = 0 THEN record_count END) AS data, sum(CASE WHEN content = 1 THEN record_count END) AS deletes FROM {name}.files"
+    ).collect()[0]
+    rows = spark.sql(f"SELECT count(*) AS n FROM {name}").collect()[0].n
+    if counts.data - (counts.deletes or 0) != rows:
+        wrong.append(f"{name}: files hold {counts.data} rows and {counts.deletes} deletes, and there are {rows} rows")
     return wrong
 
 

@@ -185,6 +185,12 @@ func (j *job) pendingStep(ctx context.Context, p *ckpt.Pending) (string, rows.Cu
 	if err != nil {
 		return "", j.start, err
 	}
+	if whole && p.Upserted != nil { // by the head that the run finds
+		if p.Staged > 0 {
+			return fmt.Sprintf("land the %s", plural(p.Staged, "staged batch", "staged batches")), mark.From, nil
+		}
+		return fmt.Sprintf("write pending batch %d again, by what the destination is then", p.Batch), mark.From, nil
+	}
 	if !whole {
 		return fmt.Sprintf("write pending batch %d again, whose files are gone or damaged", p.Batch), mark.From, nil
 	}

@@ -147,6 +147,9 @@ func (w *writer) run(ctx context.Context) error {
 	if err == nil && w.job.staging != nil {
 		rest, err = w.land(ctx, rest)
 	}
+	if w.upsert != nil {
+		err = errors.Join(err, w.upsert.close())
+	}
 	if err != nil {
 		return err
 	}
@@ -179,7 +182,6 @@ func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err
 		if w.upsert, err = w.openUpsert(ctx, &config); err != nil {
 			return 0, err
 		}
-		defer func() { err = errors.Join(err, w.upsert.close()) }()
 	}
 	config.Name = w.dst.FileNames(w.job.note.Job)
 	files, err := datafile.NewWriter(ctx, config)

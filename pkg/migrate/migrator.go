@@ -38,11 +38,37 @@ func (m *Migrator) Run(ctx context.Context) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	out, _, err := m.reconcile(ctx, in)
+	out, c, err := m.reconcile(ctx, in)
 	if err != nil {
 		return Receipt{}, err
 	}
-	return write(ctx, out, m.Dest, m.Write, readAhead)
+	o := m.Write
+	if o.wantsUnique() && !o.once() && c == nil { // a job that has begun was looked through
+		w := o
+		p, err := m.refuse(ctx, out.Header, &w)
+		if err == nil {
+			err = m.unique(ctx, out.Header, p, w.Upsert)
+		}
+		if err != nil {
+			return Receipt{}, err
+		}
+		o.unique = true
+	}
+	return write(ctx, out, m.Dest, o, readAhead)
+}
+
+// refuse makes the checks of a write that ask for the header alone, and names the keys in the options where they
+// are not.
+func (m *Migrator) refuse(ctx context.Context, h rows.Header, w *WriteOptions) (*plan.Plan, error) {
+	w.Branch = w.branch()
+	p, err := accepted(h, m.Dest, *w)
+	if err != nil {
+		return nil, err
+	}
+	if err := overwritable(ctx, h, m.Dest.lake, *w); err != nil {
+		return nil, err
+	}
+	return p, upsertable(ctx, p, m.Dest.lake, w)
 }
 
 // destined refuses a branch that is to be named, and a checkpoint whose job is over or has another
@@ -132,15 +158,11 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 		return Preview{}, err
 	}
 	w := m.Write
-	w.Branch = w.branch()
-	p, err := accepted(out.Header, m.Dest, w)
+	p, err := m.refuse(ctx, out.Header, &w)
+	if err == nil && w.wantsUnique() && c == nil {
+		err = m.unique(ctx, out.Header, p, w.Upsert)
+	}
 	if err != nil {
-		return Preview{}, err
-	}
-	if err := overwritable(ctx, out.Header, m.Dest.lake, w); err != nil {
-		return Preview{}, err
-	}
-	if err := upsertable(ctx, p, m.Dest.lake, &w); err != nil {
 		return Preview{}, err
 	}
 	h, expected, start := out.Header, out.Header.Expected, out.Header.First

@@ -25,9 +25,12 @@ type rewritten struct {
 func keptJob(job string) string { return "kept by " + job }
 
 // isKept reports whether a location is of such a file.
-func (t *Table) isKept(job, location string) bool {
+func (t *Table) isKept(job, location string) bool { return t.isOf(keptJob(job), location) }
+
+// isOf reports whether a location has the name of a file of a job.
+func (t *Table) isOf(job, location string) bool {
 	m := ours.FindStringSubmatch(path.Base(location))
-	return m != nil && m[2] == short(keptJob(job))
+	return m != nil && m[2] == short(job)
 }
 
 // rewrite reads data files, deletes applied, and tells which of them have live rows in touched partitions.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
@@ -136,6 +135,9 @@ type Preview struct {
 	Warnings      []string   `json:"warnings"`
 	Hints         []string   `json:"hints"`
 
+	Upsert   *UpsertPreview `json:"upsert,omitempty"`
+	Replaces string         `json:"replaces,omitempty"` // by a job that replaces partitions
+
 	pending []plan.Change
 	once    bool
 }
@@ -185,7 +187,10 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 		Rows:        expected.Rows, Bytes: expected.Bytes, Files: expected.Files,
 		BatchRows: h.BatchRows, Commits: count,
 		AutoBatchRows: lake.AutoBatchRows(expected), Plan: p, SchemaChanges: []string{},
-		Cursor: start.String(), Warnings: append([]string{}, p.Warnings...), Hints: []string{},
+		Cursor: start.String(), Warnings: append(append([]string{}, p.Warnings...), w.emptied(p)...), Hints: []string{},
+	}
+	if err := v.mode(ctx, m.Dest.lake, w); err != nil {
+		return Preview{}, err
 	}
 	if v.once = w.once(); !v.once {
 		v.Hints = hints(expected, h.BatchRows, c != nil)
@@ -225,13 +230,6 @@ func changeText(c plan.Change) string {
 		return fmt.Sprintf("add column %s %s", plan.FormatPath(c.Path), c.Type)
 	}
 	return fmt.Sprintf("promote column %s to %s", plan.FormatPath(c.Path), c.Type)
-}
-
-// Explain prints the plan for people, with those of its schema changes that are still to be made.
-func (v Preview) Explain(w io.Writer) error {
-	shown := *v.Plan
-	shown.Changes = v.pending
-	return shown.Explain(w)
 }
 
 func commits(n, batch int64) int64 { return (n + batch - 1) / max(1, batch) }

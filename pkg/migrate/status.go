@@ -225,30 +225,3 @@ func (s Status) WriteText(w io.Writer) error {
 	}
 	return out.Flush()
 }
-
-// WriteText writes what a dry run found for people.
-func (v Preview) WriteText(w io.Writer) error {
-	if err := v.Explain(w); err != nil {
-		return err
-	}
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(out, "%s\t%s\n", name, fmt.Sprintf(format, args...))
-	}
-	fmt.Fprintln(out)
-	line("source", "%s at snapshot %s", plan.FormatPath(v.Source.Identifier), orNone(v.Source.SnapshotID))
-	line("destination", "%s at snapshot %s", plan.FormatPath(v.Destination.Identifier), orNone(v.Destination.SnapshotID))
-	made := plural(v.Commits, "commit", "commits") + " of " + plural(v.BatchRows, "row", "rows")
-	if v.once {
-		made = "one commit, staged by " + plural(v.BatchRows, "row", "rows")
-	}
-	line("to come", "%s, %s bytes in %s, %s", plural(v.Rows, "row", "rows"), grouped(v.Bytes), plural(v.Files, "file", "files"), made)
-	if v.Resumes {
-		line("resumes", "from cursor %s", v.Cursor)
-	}
-	for _, h := range v.Hints {
-		line("hint", "%s", h)
-	}
-	line("written", "nothing: this was a dry run")
-	return out.Flush()
-}

@@ -40,7 +40,7 @@ func (o *UpsertOptions) matching() upsert.Options {
 }
 
 // upsertable refuses an upsert by what is known before a row is read, in a dry run too. Keys that were not named
-// become the destination's identifier fields. It adds to the plan what the user is to be warned of.
+// become the destination's identifier fields.
 func upsertable(ctx context.Context, p *plan.Plan, dst *lake.Table, o *WriteOptions) error {
 	if o.Upsert == nil {
 		return nil

@@ -136,6 +136,7 @@ func (w *writer) run(ctx context.Context) error {
 	}
 	crash.Here("migrate.arranged")
 	w.warnings = append(w.warnings, w.plan.Warnings...)
+	w.warnings = append(w.warnings, w.options.emptied(w.plan)...)
 	if w.options.Begin != nil {
 		advice := []string{}
 		if w.job.staging == nil {

@@ -29,7 +29,9 @@
 // --write-mode upsert puts each row in the place of the destination's row with the same --upsert-keys, and leaves
 // rows alone that are there as they are. --delete-mode says how rows are taken out, --on-duplicate-key which of
 // several source rows with one key counts, --null-keys what becomes of nulls in keys. By the order in which the source
-// is read, first and last are stable; among rows of one commit of the source they are arbitrary.
+// is read, first and last are stable; among rows of one commit of the source they are arbitrary. With error
+// the keys of the source are read first, and nothing is written where one comes twice. With --commit once all batches
+// land as one snapshot, with the rows that a commit of each would have left.
 //
 // --verify METHOD compares the source, at the migrated snapshot, with the destination afterwards: the job's rows with
 // a checkpoint, else the whole table (--verify-scope). The methods are those of ice-verify; a mismatch exits 2.

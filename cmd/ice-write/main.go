@@ -15,7 +15,8 @@
 //
 // --commit once lands all batches as one snapshot at the end; --write-mode overwrite_partition puts their rows in
 // the place of all rows of the partitions that they lie in, and upsert each row in the place of the one with the same
-// key: see ice-migrate.
+// key: see ice-migrate. An upsert with --on-duplicate-key error wants --commit once, since the stream is read but once
+// and nothing is to be committed where a key comes twice.
 //
 // A stream that was written before is refused, as is a new job over batches of one with the same settings or
 // of iceberg-ops: give the job's checkpoint (ice-migrate recover makes a lost one anew), or --again or

@@ -83,7 +83,7 @@ func (o *outcome) refused() (said string, err error) {
 	case o.move.begun && o.after != o.before:
 	case o.after != o.before:
 		return "", fmt.Errorf("the destination changed: %s", o.after)
-	case len(o.newFiles) > 0:
+	case len(o.newFiles) > 0 && !o.move.has("--commit", "once"): // staged ones are left for ice-migrate clean
 		return "", fmt.Errorf("files were written before the refusal: %s", o.newFiles)
 	}
 	return strings.Join(lines, "\n"), nil

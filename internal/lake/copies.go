@@ -31,7 +31,7 @@ func (t *Table) copied(ctx context.Context, u *Upsert, head *table.Snapshot, liv
 	if done == nil {
 		done = &replacement{}
 		met := map[string]int64{}
-		done.kept, err = t.writeStaying(ctx, scan, u.Job, u.Jobs, func(rows liveRows) ([]int32, error) {
+		done.kept, err = t.writeStaying(ctx, scan, keptJob(u.Job), u.Jobs, func(rows liveRows) ([]int32, error) {
 			var stays []int32
 			for i, at := range rows.at {
 				if gone[rows.path].Contains(uint64(rows.before) + uint64(at)) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/apache/iceberg-go"
 )
 
 // The mode that a job gets.
@@ -37,5 +39,58 @@ func TestDeleteMode(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("%v: %s, %v", c, got, err)
 		}
+	}
+}
+
+// Data files that cannot be read for their keys are refused by name before anything is written.
+func TestUpsertable(t *testing.T) {
+	for _, format := range []iceberg.FileFormat{iceberg.OrcFile, iceberg.AvroFile, iceberg.ParquetFile} {
+		tbl := newTable(t, idAndText(), unpartitioned())
+		b, err := iceberg.NewDataFileBuilder(tbl.Spec(), iceberg.EntryContentData, tbl.Location()+"/data/x", format, nil, nil, nil, 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tbl.Append(t.Context(), Commit{Branch: "main", Mark: markOf(0), Files: []iceberg.DataFile{b.Build()}}); err != nil {
+			t.Fatal(err)
+		}
+		err = load(t, tbl).Upsertable(t.Context(), "main", MergeOnRead)
+		if format != iceberg.ParquetFile {
+			fails(t, string(format), err, `/data/x" is `+string(format)+`, and has to be read for the keys of its rows: only Parquet`)
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A job that wrote files anew that it had added is not told that another writer did.
+func TestJobFilesOfCopies(t *testing.T) {
+	for _, others := range []bool{false, true} {
+		tbl := newTable(t, idAndText(), unpartitioned())
+		config, err := tbl.FileConfig(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Name = tbl.FileNames("job")
+		first := Commit{Branch: "main", Mark: markOf(0), Files: writtenAs(t, config, `[{"id":1,"p":"x"},{"id":2,"p":"y"}]`)}
+		if others {
+			first.Mark.Job = "another"
+		}
+		for _, c := range []Commit{first, {Branch: "main", Mark: markOf(1), Files: written(t, tbl, `[{"id":1,"p":"z"}]`), Upsert: &Upsert{Mode: CopyOnWrite, Job: "job", Jobs: 1, Gone: goneOf(t, tbl, 1)}}} {
+			head := tbl.CurrentSnapshot()
+			if head != nil {
+				c.Since = &head.SnapshotID
+			}
+			if _, err := tbl.Append(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		files, err := load(t, tbl).JobFiles(t.Context(), "main", "job", -1)
+		if others {
+			if err != nil || len(files.Paths) != 1 {
+				t.Errorf("files %v: %v", files.Paths, err)
+			}
+			continue
+		}
+		fails(t, "files", err, "it wrote 1 anew itself, together with rows of others")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
 	"icepipe/pkg/rows"
@@ -18,8 +19,8 @@ type JobFiles struct {
 
 // JobFiles finds the files of a job by its marks. known is how many batches the job is known to have
 // committed, -1 where nobody knows. Where snapshots expired, so that marks of the job may have gone with them,
-// the job's rows are not told apart from others, and where another writer replaced a file of it, between its
-// snapshots or since, nobody can say that they are in the table: that is an error.
+// the job's rows are not told apart from others, and where a file of it was replaced, by another writer or by copies
+// that the job itself made of it, nobody can say that they are in the table: that is an error.
 func (t *Table) JobFiles(ctx context.Context, branch, job string, known int64) (JobFiles, error) {
 	out := JobFiles{Snapshot: -1, Paths: map[string]bool{}}
 	history, err := t.History(branch)
@@ -55,12 +56,56 @@ func (t *Table) JobFiles(ctx context.Context, branch, job string, known int64) (
 			out.Paths[entry.DataFile().FilePath()] = true
 		}
 	}
+	lost := 0
+	for _, n := range left {
+		lost += n
+	}
+	if lost > 0 {
+		own, err := t.replacedBy(ctx, job, marks)
+		if err != nil {
+			return out, err
+		}
+		if own >= lost {
+			return out, fmt.Errorf("of the files that the job added to table %q, it wrote %d anew itself, together with rows of others, to change rows of them; compare the whole tables (--scope table)", t.Name(), own)
+		}
+	}
 	for snapshot, n := range left {
 		if n != 0 {
 			return out, fmt.Errorf("of the files that snapshot %d of table %q added for the job, %d are gone from its last snapshot %d: another writer replaced them; compare the whole tables (--scope table)", snapshot, t.Name(), n, last.SnapshotID)
 		}
 	}
 	return out, t.stillThere(ctx, &history.Snapshots[0], out)
+}
+
+// replacedBy counts the data files of a job that its own snapshots took out.
+func (t *Table) replacedBy(ctx context.Context, job string, marks []Mark) (n int, err error) {
+	fs, err := t.FS(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range marks {
+		manifests, err := t.Metadata().SnapshotByID(m.Snapshot).Manifests(fs)
+		if err != nil {
+			return 0, err
+		}
+		for _, file := range manifests {
+			if file.ManifestContent() != iceberg.ManifestContentData || file.SnapshotID() != m.Snapshot {
+				continue
+			}
+			for entry, err := range file.Entries(fs, false) {
+				if err == nil {
+					err = ctx.Err()
+				}
+				if err != nil {
+					return 0, fmt.Errorf("manifest %q: %w", file.FilePath(), err)
+				}
+				if entry.Status() == iceberg.EntryStatusDELETED && entry.SnapshotID() == m.Snapshot && t.isOf(job, entry.DataFile().FilePath()) {
+					n++
+				}
+			}
+		}
+	}
+	return n, nil
 }
 
 // stillThere refuses files of a job that are not at the head of its branch any more.

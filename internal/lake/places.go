@@ -32,14 +32,18 @@ type PlaceOptions struct {
 	Columns []string        // top-level columns, nil for all, as the table's present schema has them
 	Only    map[string]bool // paths of data files, nil for all of the snapshot
 	RowIDs  bool            // format version 3: each row's ID and last sequence number, in two columns behind the others
+
+	Also []iceberg.DataFile // files that wait for a commit, read beside those of the snapshot
 }
 
-// PlanPlaces plans the reading of data files of a snapshot. Files that cannot be read are refused.
+// PlanPlaces plans the reading of data files of a snapshot, which may be nil. Files that cannot be read are refused.
 func (t *Table) PlanPlaces(ctx context.Context, s *table.Snapshot, o PlaceOptions) (*PlaceScan, error) {
 	id := t.Schema().ID
-	scan, err := t.PlanScan(ctx, ScanOptions{
-		Pin: Pin{Snapshot: &s.SnapshotID, SchemaID: &id}, Select: o.Columns, Only: o.Only, lineage: o.RowIDs && t.Metadata().Version() >= 3,
-	})
+	pin := Pin{SchemaID: &id, None: s == nil}
+	if s != nil {
+		pin.Snapshot = &s.SnapshotID
+	}
+	scan, err := t.PlanScan(ctx, ScanOptions{Pin: pin, Select: o.Columns, Only: o.Only, also: o.Also, lineage: o.RowIDs && t.Metadata().Version() >= 3})
 	if err != nil {
 		return nil, err
 	}

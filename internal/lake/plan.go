@@ -33,7 +33,8 @@ type ScanOptions struct {
 	From       *rows.Cursor    // where to start, nil for the beginning
 	Memory     memory.Allocator
 
-	lineage bool // with the row IDs of format version 3, as two columns behind the others
+	lineage bool               // with the row IDs of format version 3, as two columns behind the others
+	also    []iceberg.DataFile // files that no snapshot has, read beside those of the snapshot
 
 	// WholePlan makes a scan read all files and row groups whatever the filter. Tests hold a pruned scan
 	// against it.
@@ -172,12 +173,15 @@ func (s *Scan) planFiles(ctx context.Context) error {
 	if key := s.table.Properties()["encryption.key-id"]; key != "" {
 		return fmt.Errorf("it is encrypted with key %q; encrypted tables cannot be read", key)
 	}
-	if s.snapshot == nil {
-		return nil
+	var tasks []table.FileScanTask
+	if s.snapshot != nil {
+		var err error
+		if tasks, err = s.tasks(ctx); err != nil {
+			return fmt.Errorf("plan snapshot %d: %w%s", s.snapshot.SnapshotID, err, s.oddPartitionNames())
+		}
 	}
-	tasks, err := s.tasks(ctx)
-	if err != nil {
-		return fmt.Errorf("plan snapshot %d: %w%s", s.snapshot.SnapshotID, err, s.oddPartitionNames())
+	for _, f := range s.options.also {
+		tasks = append(tasks, table.FileScanTask{File: f})
 	}
 	for _, t := range tasks {
 		if t.Start != 0 {

@@ -25,9 +25,12 @@ type rewritten struct {
 func keptJob(job string) string { return "kept by " + job }
 
 // isKept reports whether a location is of such a file.
-func (t *Table) isKept(job, location string) bool {
+func (t *Table) isKept(job, location string) bool { return t.isOf(keptJob(job), location) }
+
+// isOf reports whether a location has the name of a file of a job.
+func (t *Table) isOf(job, location string) bool {
 	m := ours.FindStringSubmatch(path.Base(location))
-	return m != nil && m[2] == short(keptJob(job))
+	return m != nil && m[2] == short(job)
 }
 
 // rewrite reads data files, deletes applied, and tells which of them have live rows in touched partitions.
@@ -77,7 +80,7 @@ func (t *Table) rewrite(ctx context.Context, o *Overwrite, head *table.Snapshot,
 		if err != nil {
 			return rewritten{}, err
 		}
-		out.files, err = t.writeStaying(ctx, scan, o.Job, o.Jobs, func(rows liveRows) ([]int32, error) { return touched.staying(partitions, rows.batch) })
+		out.files, err = t.writeStaying(ctx, scan, keptJob(o.Job), o.Jobs, func(rows liveRows) ([]int32, error) { return touched.staying(partitions, rows.batch) })
 		if err != nil {
 			return rewritten{}, err
 		}
@@ -116,13 +119,13 @@ func (p *touchedPartitions) staying(partitions *datafile.Partitions, batch arrow
 
 // writeStaying writes the rows of a scan that stay: of each record batch those at the indices that stays returns. Where
 // the scan reads row IDs each row keeps its own and the sequence number that it was last changed with (specification,
-// "Row Lineage").
+// "Row Lineage"). job is what the names of the files are made of.
 func (t *Table) writeStaying(ctx context.Context, scan *Scan, job string, jobs int, stays func(liveRows) ([]int32, error)) ([]iceberg.DataFile, error) {
 	config, err := t.FileConfig(ctx, jobs)
 	if err != nil {
 		return nil, err
 	}
-	config.Schema, config.Name, config.Mem = scan.schema, t.FileNames(keptJob(job)), scan.options.Memory
+	config.Schema, config.Name, config.Mem = scan.schema, t.FileNames(job), scan.options.Memory
 	w, err := datafile.NewWriter(ctx, config)
 	if err != nil {
 		return nil, err

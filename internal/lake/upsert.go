@@ -40,32 +40,38 @@ var modeProperties = []string{"write.merge.mode", "write.update.mode"}
 // DeleteMode is the mode that a user means by "auto", "copy-on-write" or "position". "auto" is what the table's
 // properties say, and position deletes where they say nothing; format version 1 knows copies alone.
 func (t *Table) DeleteMode(mode string) (DeleteMode, error) {
+	m, _, err := t.DeleteModeWhy(mode)
+	return m, err
+}
+
+// DeleteModeWhy is DeleteMode, and says what decided.
+func (t *Table) DeleteModeWhy(mode string) (m DeleteMode, why string, err error) {
 	version := t.Metadata().Version()
 	switch mode {
 	case "copy-on-write":
-		return CopyOnWrite, nil
+		return CopyOnWrite, "--delete-mode copy-on-write", nil
 	case "position":
-		return MergeOnRead, t.bears(MergeOnRead)
+		return MergeOnRead, "--delete-mode position", t.bears(MergeOnRead)
 	case "auto":
 	default:
-		return 0, fmt.Errorf("delete mode %q: want auto, copy-on-write or position", mode)
+		return 0, "", fmt.Errorf("delete mode %q: want auto, copy-on-write or position", mode)
 	}
 	if version < 2 {
-		return CopyOnWrite, nil
+		return CopyOnWrite, "format version 1 has no deletes", nil
 	}
 	for _, name := range modeProperties {
 		value, set := t.Properties()[name]
 		switch {
 		case !set:
 		case strings.EqualFold(value, "copy-on-write"):
-			return CopyOnWrite, nil
+			return CopyOnWrite, name + "=" + value, nil
 		case strings.EqualFold(value, "merge-on-read"):
-			return MergeOnRead, nil
+			return MergeOnRead, name + "=" + value, nil
 		default:
-			return 0, fmt.Errorf("table %q: property %q is %q: want copy-on-write or merge-on-read; --delete-mode says it for this job", t.Name(), name, value)
+			return 0, "", fmt.Errorf("table %q: property %q is %q: want copy-on-write or merge-on-read; --delete-mode says it for this job", t.Name(), name, value)
 		}
 	}
-	return MergeOnRead, nil
+	return MergeOnRead, "the table's properties do not say", nil
 }
 
 // bears refuses a mode that the table's format version does not have.
@@ -111,7 +117,7 @@ func (u *Upsert) keep(key string, r *replacement) {
 // again.
 func Lasting(err error) error { return lasting{err} }
 
-// Upsertable refuses a branch that an upsert could not take rows out of. It changes nothing.
+// Upsertable refuses a branch that an upsert could not find rows in, or take them out of. It changes nothing.
 func (t *Table) Upsertable(ctx context.Context, branch string, mode DeleteMode) error {
 	if err := t.bears(mode); err != nil {
 		return err
@@ -131,6 +137,17 @@ func (t *Table) Upsertable(ctx context.Context, branch string, mode DeleteMode) 
 	for _, m := range manifests {
 		if err := t.rewritable(int(m.PartitionSpecID())); err != nil {
 			return fmt.Errorf("table %q: %w", t.Name(), err)
+		}
+	}
+	for entry, err := range t.liveFiles(ctx, head, nil) {
+		if err != nil {
+			return fmt.Errorf("table %q: %w", t.Name(), err)
+		}
+		switch f := entry.DataFile(); {
+		case f.FileFormat() != iceberg.ParquetFile:
+			return fmt.Errorf("table %q: file %q is %s, and has to be read for the keys of its rows: only Parquet can be; rewrite it with another engine first, for example by Spark's rewrite_data_files with write.format.default=parquet", t.Name(), f.FilePath(), f.FileFormat())
+		case len(f.KeyMetadata()) > 0:
+			return fmt.Errorf("table %q: file %q is encrypted, and has to be read for the keys of its rows, which is not possible", t.Name(), f.FilePath())
 		}
 	}
 	return nil

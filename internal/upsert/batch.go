@@ -33,6 +33,7 @@ type Batch struct {
 	written   []keyindex.Digest // keys of the rows to write, null ones of NullInsert left out
 	unchanged []sameRow
 	gone      map[int]*dv.RoaringPositionBitmap // by file ordinal, as of the target's head
+	same      map[int]*dv.RoaringPositionBitmap // rows that are there as they are, where batches are staged
 	surplus   int64
 	counts    Counts
 	held      []arrow.RecordBatch // Last: the rows so far
@@ -44,7 +45,7 @@ type sameRow struct{ key, row keyindex.Digest }
 
 // Batch begins a batch.
 func (x *Target) Batch() *Batch {
-	return &Batch{target: x, keys: map[keyindex.Digest]bool{}, gone: map[int]*dv.RoaringPositionBitmap{}}
+	return &Batch{target: x, keys: map[keyindex.Digest]bool{}, gone: map[int]*dv.RoaringPositionBitmap{}, same: map[int]*dv.RoaringPositionBitmap{}}
 }
 
 // Add sorts the rows of a record batch of the destination's schema, and gives those to write to write, which
@@ -211,11 +212,14 @@ func (b *Batch) sort(ctx context.Context, rec arrow.RecordBatch, wins []bool, wr
 			}
 			if was.digest == now {
 				b.counts.Unchanged++
+				if x.options.Staged {
+					mark(b.same, p)
+				}
 				continue
 			}
 			changed = true
 			b.counts.Updated++
-			b.take(p)
+			mark(b.gone, p)
 			out.add(row, was.id)
 		}
 		if changed {
@@ -266,12 +270,13 @@ func (b *Batch) unmet(ctx context.Context, rec arrow.RecordBatch, ds []keyindex.
 	return left, rows, nil
 }
 
-func (b *Batch) take(p place) {
+// mark puts a row into the positions of its file.
+func mark(of map[int]*dv.RoaringPositionBitmap, p place) {
 	ordinal, position := split(p)
-	if b.gone[ordinal] == nil {
-		b.gone[ordinal] = dv.NewRoaringPositionBitmap()
+	if of[ordinal] == nil {
+		of[ordinal] = dv.NewRoaringPositionBitmap()
 	}
-	b.gone[ordinal].Set(uint64(position))
+	of[ordinal].Set(uint64(position))
 }
 
 // Counts are those of the rows so far.

@@ -48,7 +48,7 @@ func (b *Batch) again(ctx context.Context, head *table.Snapshot) error {
 			surplus++
 		}
 		found[i] = true
-		b.take(p)
+		mark(b.gone, p)
 		return nil
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/iceberg-go/table"
 
 	"icepipe/internal/keyindex"
 	"icepipe/internal/lake"
@@ -41,8 +42,13 @@ type rowAt struct {
 
 const rowBytes = 24
 
-// load reads the row groups of these rows that are not in the store. The rows are of the known snapshot.
+// load reads the row groups of these rows that are not in the store. The rows are of the known snapshot, or staged.
 func (x *Target) load(ctx context.Context, places []place) error {
+	return x.loadAt(ctx, x.head, places)
+}
+
+// loadAt is load for rows of a snapshot.
+func (x *Target) loadAt(ctx context.Context, id *int64, places []place) error {
 	need := map[int][]bool{}
 	for _, p := range places {
 		ordinal, position := split(p)
@@ -59,14 +65,18 @@ func (x *Target) load(ctx context.Context, places []place) error {
 		return nil
 	}
 	only := map[string]bool{}
+	committed := false
 	for ordinal := range need {
 		only[x.files[ordinal].path] = true
+		committed = committed || !x.files[ordinal].staged
 	}
-	snapshot := x.table.Metadata().SnapshotByID(*x.head)
-	if snapshot == nil {
-		return fmt.Errorf("snapshot %d of table %q has expired while the job reads it", *x.head, x.table.Name())
+	var snapshot *table.Snapshot
+	if committed {
+		if snapshot = x.table.Metadata().SnapshotByID(*id); snapshot == nil {
+			return fmt.Errorf("snapshot %d of table %q has expired while the job reads it", *id, x.table.Name())
+		}
 	}
-	scan, err := x.table.PlanPlaces(ctx, snapshot, lake.PlaceOptions{Only: only, RowIDs: x.lineage})
+	scan, err := x.table.PlanPlaces(ctx, snapshot, lake.PlaceOptions{Only: only, RowIDs: x.lineage, Also: x.waiting})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/table/dv"
 
@@ -31,6 +32,9 @@ type Target struct {
 	paths map[string]int // ordinals of files
 	rows  *rowStore
 	seen  *keyindex.Index // keys of the source so far, where that matters for the whole job
+
+	base    *int64             // of staged batches: the snapshot that they are compared with
+	waiting []iceberg.DataFile // their files
 }
 
 // A file is a data file whose keys are in the index.
@@ -41,6 +45,9 @@ type file struct {
 	groups  []int64
 	ids     bool                      // its rows had IDs when it was looked at last
 	dead    *dv.RoaringPositionBitmap // rows that are deleted now and were not when the file was read; nil: none
+
+	staged      bool                      // it waits for the commit of staged batches
+	taken, same *dv.RoaringPositionBitmap // rows that staged batches take the place of, or hold as they are; nil: none
 }
 
 // unnumbered reports whether rows of the file may get IDs by the next commit.
@@ -77,6 +84,7 @@ func Open(ctx context.Context, t *lake.Table, head *table.Snapshot, o Options) (
 	if err = x.sync(ctx, head); err == nil {
 		err = x.unique(ctx)
 	}
+	x.base = x.head
 	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
@@ -103,7 +111,7 @@ func (x *Target) sync(ctx context.Context, head *table.Snapshot) error {
 		return err
 	}
 	for _, f := range x.files {
-		f.there = false
+		f.there = f.staged
 	}
 	for i, f := range scan.Files() {
 		if err := x.learn(ctx, scan, i, f); err != nil {
@@ -163,11 +171,11 @@ func (x *Target) learn(ctx context.Context, scan *lake.PlaceScan, i int, f lake.
 	return nil
 }
 
-// alive reports whether the known snapshot has the row.
+// alive reports whether the known snapshot has the row, or would have it if staged batches were committed.
 func (x *Target) alive(p place) bool {
 	ordinal, position := split(p)
 	f := x.files[ordinal]
-	return f.there && (f.dead == nil || !f.dead.Contains(uint64(position)))
+	return f.lives(position) && !has(f.taken, position)
 }
 
 const mostNamed = 3 // keys in an error

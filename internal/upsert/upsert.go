@@ -42,6 +42,7 @@ type Options struct {
 	FloatKeys  bool // columns of float and double may be keys
 	UpdateAll  bool // a key may be there more than once: all of its rows are updated
 	Mode       lake.DeleteMode
+	Staged     bool // the job's batches are staged, and land as one commit
 
 	Memory int64  // bytes that the index of keys may hold before it goes to disk, 0 for a default
 	Dir    string // of temporary files, "" for the system's

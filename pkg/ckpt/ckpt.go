@@ -147,8 +147,20 @@ type Pending struct {
 	// run: it writes the batch again, by the head that it finds.
 	Upserted *Upserted `json:"upserted,omitempty"`
 
+	// Compared is of a staged batch of an upsert what it changes. Its base is the snapshot that it was compared with.
+	Compared *Compared `json:"compared,omitempty"`
+
 	// Staged says of a commit of many batches that its files are those of the first so many in FILE.staged.
 	Staged int64 `json:"staged,omitempty"`
+}
+
+// A Compared says which rows a staged batch of an upsert met, in its base and in files of earlier staged batches: by
+// path of data file, the positions as a roaring bitmap of Iceberg's form. The rows of many batches are in the table
+// only when all land, and what a batch changes cannot be told from its files alone.
+type Compared struct {
+	Schema int               `json:"schema"`          // of the destination
+	Taken  map[string][]byte `json:"taken,omitempty"` // rows that those of the batch take the place of
+	Same   map[string][]byte `json:"same,omitempty"`  // rows of the base that are there as the batch holds them
 }
 
 // An Upserted says what became of the source rows of a batch of an upsert.

@@ -54,7 +54,7 @@ func (side sideFile) parse(text []byte, job string, take func([]byte) error) err
 	if err := json.Unmarshal(head, &h); err != nil {
 		return err
 	}
-	if h.Format != side.format || h.Version != side.version {
+	if h.Format != side.format || h.Version < 1 || h.Version > side.version {
 		return fmt.Errorf("its format is %q, version %d", h.Format, h.Version)
 	}
 	if h.Job != job {

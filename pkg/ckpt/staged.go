@@ -5,7 +5,7 @@ import "fmt"
 // StagedFormat and StagedVersion are the first members of the first line of FILE.staged.
 const (
 	StagedFormat  = "icepipe-staged"
-	StagedVersion = 1
+	StagedVersion = 2 // 2: batches of upserts
 )
 
 func stagedFile() sideFile {

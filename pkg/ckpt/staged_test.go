@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -102,13 +103,43 @@ func TestStagedTorn(t *testing.T) {
 			t.Fatalf("cut at byte %d: %d batches, want %d", n, got, want)
 		}
 	}
-	for _, damaged := range []string{"", lines[0][:5], "{}\n", lines[0] + "x\n" + lines[1], strings.Replace(lines[0], ":1", ":9", 1)} {
+	for _, damaged := range []string{"", lines[0][:5], "{}\n", lines[0] + "x\n" + lines[1], strings.Replace(lines[0], ":2", ":9", 1)} {
 		if err := os.WriteFile(path+".staged", []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := s.Staged(stagedJob); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%q: %v, %v", damaged, got, err)
 		}
+	}
+}
+
+// A batch of an upsert says what it was compared with; files of before there were such are read.
+func TestStagedUpsert(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "job.json")
+	s := Open(path)
+	base := "17"
+	want := stagedBatch(0)
+	want.Base, want.Upserted = &base, &Upserted{Inserted: 2, Updated: 1, Unchanged: 1, Surplus: 1}
+	want.Compared = &Compared{Schema: 3, Taken: map[string][]byte{"/wh/a.parquet": {1, 2}}, Same: map[string][]byte{"/wh/b.parquet": {3}}}
+	if err := s.Restage(stagedJob, []Pending{*want}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Staged(stagedJob)
+	if err != nil || len(got) != 1 || !reflect.DeepEqual(&got[0], want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	if err := s.Restage(stagedJob, []Pending{*stagedBatch(0)}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path + ".staged")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".staged", []byte(strings.Replace(string(text), `"version":2`, `"version":1`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n := staged(t, s); n != 1 {
+		t.Errorf("%d batches of version 1, want 1", n)
 	}
 }
 

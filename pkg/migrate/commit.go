@@ -11,6 +11,7 @@ import (
 	"icepipe/internal/crash"
 	"icepipe/internal/datafile"
 	"icepipe/internal/lake"
+	"icepipe/internal/upsert"
 	"icepipe/pkg/ckpt"
 )
 
@@ -170,8 +171,11 @@ func (w *writer) waiting(ctx context.Context) (end func()) {
 
 // notCommitted says of a batch whose commit failed for certain what becomes of its files.
 func (j *job) notCommitted(err error) error {
-	if j.store == nil || errors.Is(err, lake.ErrUnknownOutcome) {
+	switch {
+	case j.store == nil, errors.Is(err, lake.ErrUnknownOutcome), errors.Is(err, upsert.ErrConflict):
 		return err
+	case j.options.Upsert != nil && j.staging == nil:
+		return fmt.Errorf("%w (the batch is not committed; a run with the checkpoint writes it again)", err)
 	}
 	return fmt.Errorf("%w (the batch is not committed; its files are kept, and a run with the checkpoint commits them)", err)
 }

@@ -68,6 +68,9 @@ func openJob(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOptions
 		if err := first(h, now, dst, o); err != nil {
 			return nil, err
 		}
+		if err := o.unproven(); err != nil {
+			return nil, err
+		}
 		return j, j.begin(h, now)
 	}
 	j.loaded = true

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
@@ -38,11 +37,37 @@ func (m *Migrator) Run(ctx context.Context) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	out, _, err := m.reconcile(ctx, in)
+	out, c, err := m.reconcile(ctx, in)
 	if err != nil {
 		return Receipt{}, err
 	}
-	return write(ctx, out, m.Dest, m.Write, readAhead)
+	o := m.Write
+	if o.wantsUnique() && !o.once() && c == nil { // a job that has begun was looked through
+		w := o
+		p, err := m.refuse(ctx, out.Header, &w)
+		if err == nil {
+			err = m.unique(ctx, out.Header, p, w.Upsert)
+		}
+		if err != nil {
+			return Receipt{}, err
+		}
+		o.unique = true
+	}
+	return write(ctx, out, m.Dest, o, readAhead)
+}
+
+// refuse makes the checks of a write that ask for the header alone, and names the keys in the options where they
+// are not.
+func (m *Migrator) refuse(ctx context.Context, h rows.Header, w *WriteOptions) (*plan.Plan, error) {
+	w.Branch = w.branch()
+	p, err := accepted(h, m.Dest, *w)
+	if err != nil {
+		return nil, err
+	}
+	if err := overwritable(ctx, h, m.Dest.lake, *w); err != nil {
+		return nil, err
+	}
+	return p, upsertable(ctx, p, m.Dest.lake, w)
 }
 
 // destined refuses a branch that is to be named, and a checkpoint whose job is over or has another
@@ -110,6 +135,9 @@ type Preview struct {
 	Warnings      []string   `json:"warnings"`
 	Hints         []string   `json:"hints"`
 
+	Upsert   *UpsertPreview `json:"upsert,omitempty"`
+	Replaces string         `json:"replaces,omitempty"` // by a job that replaces partitions
+
 	pending []plan.Change
 	once    bool
 }
@@ -132,15 +160,11 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 		return Preview{}, err
 	}
 	w := m.Write
-	w.Branch = w.branch()
-	p, err := accepted(out.Header, m.Dest, w)
+	p, err := m.refuse(ctx, out.Header, &w)
+	if err == nil && w.wantsUnique() && c == nil {
+		err = m.unique(ctx, out.Header, p, w.Upsert)
+	}
 	if err != nil {
-		return Preview{}, err
-	}
-	if err := overwritable(ctx, out.Header, m.Dest.lake, w); err != nil {
-		return Preview{}, err
-	}
-	if err := upsertable(ctx, p, m.Dest.lake, &w); err != nil {
 		return Preview{}, err
 	}
 	h, expected, start := out.Header, out.Header.Expected, out.Header.First
@@ -163,7 +187,10 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 		Rows:        expected.Rows, Bytes: expected.Bytes, Files: expected.Files,
 		BatchRows: h.BatchRows, Commits: count,
 		AutoBatchRows: lake.AutoBatchRows(expected), Plan: p, SchemaChanges: []string{},
-		Cursor: start.String(), Warnings: append([]string{}, p.Warnings...), Hints: []string{},
+		Cursor: start.String(), Warnings: append(append([]string{}, p.Warnings...), w.emptied(p)...), Hints: []string{},
+	}
+	if err := v.mode(ctx, m.Dest.lake, w); err != nil {
+		return Preview{}, err
 	}
 	if v.once = w.once(); !v.once {
 		v.Hints = hints(expected, h.BatchRows, c != nil)
@@ -203,13 +230,6 @@ func changeText(c plan.Change) string {
 		return fmt.Sprintf("add column %s %s", plan.FormatPath(c.Path), c.Type)
 	}
 	return fmt.Sprintf("promote column %s to %s", plan.FormatPath(c.Path), c.Type)
-}
-
-// Explain prints the plan for people, with those of its schema changes that are still to be made.
-func (v Preview) Explain(w io.Writer) error {
-	shown := *v.Plan
-	shown.Changes = v.pending
-	return shown.Explain(w)
 }
 
 func commits(n, batch int64) int64 { return (n + batch - 1) / max(1, batch) }

@@ -45,7 +45,7 @@ func (s *staging) bytes() int64 {
 func (s *staging) add(b ckpt.Pending, files []iceberg.DataFile) {
 	b.Files = append([]ckpt.PendingFile(nil), b.Files...)
 	for i := range b.Files {
-		b.Files[i].Encoded = nil
+		b.Files[i].Encoded = nil // what is compared is let go once it is known to the upsert
 	}
 	s.batches, s.files = append(s.batches, b), append(s.files, files...)
 }
@@ -89,6 +89,9 @@ func whole(ctx context.Context, dst *lake.Table, batches []ckpt.Pending, start r
 		}
 		if from.Compare(start) != 0 {
 			return s, start, fmt.Errorf("staged batch %d holds rows from %s on, and rows are missing from %s on", i, from, start), nil
+		}
+		if why := stale(dst, &b); why != nil {
+			return s, start, fmt.Errorf("the staged batches from batch %d on are written again: %w", i, why), nil
 		}
 		files, err := decodeFiles(dst, b.Files)
 		if err != nil {
@@ -154,6 +157,11 @@ func (w *writer) stage(ctx context.Context, batch open, files []iceberg.DataFile
 	}
 	j := w.job
 	b := ckpt.Pending{Batch: batch.number, From: batch.from.String(), To: batch.to.String(), Rows: batch.rows, Rejected: batch.rows - batch.written, Stream: j.stream}
+	return j.stage(b, files)
+}
+
+// stage notes a batch and these files of it.
+func (j *job) stage(b ckpt.Pending, files []iceberg.DataFile) error {
 	var err error
 	if b.Files, err = j.pendingFiles(files); err != nil {
 		return err
@@ -200,11 +208,23 @@ func (w *writer) land(ctx context.Context, rest int64) (int64, error) {
 	}
 	all, rejected := s.rows()
 	all, rejected = all+rest, rejected+rest
+	if w.upsert != nil {
+		if err := w.ready(ctx); err != nil {
+			return 0, err
+		}
+		s, rejected = j.staging, rejected-w.upsert.rows
+	}
 	mark := j.mark(s.from, w.reached, j.note.Batches, all)
 	pending := &ckpt.Pending{Batch: mark.Batch, From: mark.From.String(), To: mark.To.String(), Rows: all, Rejected: rejected, Stream: j.stream, Files: []ckpt.PendingFile{}, Staged: int64(len(s.batches))}
 	totals := ckpt.Totals{RowsMoved: all, RowsInserted: all - rejected, RowsRejected: rejected, BytesWritten: s.bytes()}
+	if w.upsert != nil {
+		pending.Upserted, totals = w.upsert.counts(), w.upsert.count(totals)
+	}
 	if err := w.commitPending(ctx, mark, pending, s.files, totals); err != nil {
-		return 0, err
+		return 0, w.unstaged(err)
+	}
+	if w.upsert != nil {
+		w.upsert.landed()
 	}
 	j.staging = &staging{from: mark.To, fresh: true}
 	if j.store == nil {

@@ -30,6 +30,8 @@ type WriteOptions struct {
 
 	Upsert *UpsertOptions // rows take the place of those with the same key; nil: they are added
 
+	unique bool // the source's keys were looked through: none of them comes twice
+
 	// Begin is told, when all checks are made and before the first row, the advice on the run; may be nil.
 	Begin func(hints []string)
 	// Waiting is called when the run was interrupted and waits for a commit to end, by a goroutine of

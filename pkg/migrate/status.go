@@ -185,6 +185,12 @@ func (j *job) pendingStep(ctx context.Context, p *ckpt.Pending) (string, rows.Cu
 	if err != nil {
 		return "", j.start, err
 	}
+	if whole && p.Upserted != nil { // by the head that the run finds
+		if p.Staged > 0 {
+			return fmt.Sprintf("land the %s", plural(p.Staged, "staged batch", "staged batches")), mark.From, nil
+		}
+		return fmt.Sprintf("write pending batch %d again, by what the destination is then", p.Batch), mark.From, nil
+	}
 	if !whole {
 		return fmt.Sprintf("write pending batch %d again, whose files are gone or damaged", p.Batch), mark.From, nil
 	}
@@ -217,32 +223,5 @@ func (s Status) WriteText(w io.Writer) error {
 	for _, n := range s.Notes {
 		line("note", "%s", n)
 	}
-	return out.Flush()
-}
-
-// WriteText writes what a dry run found for people.
-func (v Preview) WriteText(w io.Writer) error {
-	if err := v.Explain(w); err != nil {
-		return err
-	}
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(out, "%s\t%s\n", name, fmt.Sprintf(format, args...))
-	}
-	fmt.Fprintln(out)
-	line("source", "%s at snapshot %s", plan.FormatPath(v.Source.Identifier), orNone(v.Source.SnapshotID))
-	line("destination", "%s at snapshot %s", plan.FormatPath(v.Destination.Identifier), orNone(v.Destination.SnapshotID))
-	made := plural(v.Commits, "commit", "commits") + " of " + plural(v.BatchRows, "row", "rows")
-	if v.once {
-		made = "one commit, staged by " + plural(v.BatchRows, "row", "rows")
-	}
-	line("to come", "%s, %s bytes in %s, %s", plural(v.Rows, "row", "rows"), grouped(v.Bytes), plural(v.Files, "file", "files"), made)
-	if v.Resumes {
-		line("resumes", "from cursor %s", v.Cursor)
-	}
-	for _, h := range v.Hints {
-		line("hint", "%s", h)
-	}
-	line("written", "nothing: this was a dry run")
 	return out.Flush()
 }

@@ -40,13 +40,10 @@ func (o *UpsertOptions) matching() upsert.Options {
 }
 
 // upsertable refuses an upsert by what is known before a row is read, in a dry run too. Keys that were not named
-// become the destination's identifier fields. It adds to the plan what the user is to be warned of.
+// become the destination's identifier fields.
 func upsertable(ctx context.Context, p *plan.Plan, dst *lake.Table, o *WriteOptions) error {
 	if o.Upsert == nil {
 		return nil
-	}
-	if o.Once {
-		return errors.New("--commit once is for append and overwrite_partition in this version; leave it out, or raise --batch-rows")
 	}
 	u := *o.Upsert
 	o.Upsert = &u
@@ -98,6 +95,8 @@ type upserting struct {
 	keys   bool  // are noted beside the checkpoint
 	rows   int64 // of the open batch that were projected
 	n      int64 // of them, those that were written
+
+	landing *upsert.Counts // of all staged batches, while they land
 }
 
 // openUpsert reads the keys of the destination, whose schema has the job's changes by now.
@@ -107,7 +106,8 @@ func (w *writer) openUpsert(ctx context.Context, config *datafile.Config) (*upse
 	if o.Mode, err = w.dst.DeleteMode(cmp.Or(w.options.Upsert.DeleteMode, DeleteAuto)); err != nil {
 		return nil, err
 	}
-	head, err := w.dst.Branch(w.options.Branch)
+	o.Staged = w.job.staging != nil
+	head, err := w.compareWith()
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +121,13 @@ func (w *writer) openUpsert(ctx context.Context, config *datafile.Config) (*upse
 		return nil, err
 	}
 	if u.keys = w.job.store != nil && (o.Duplicates == upsert.First || o.Duplicates == upsert.Refuse); u.keys {
-		if err := w.job.meet(u.target); err != nil {
-			return nil, errors.Join(err, u.target.Close())
-		}
+		err = w.job.meet(u.target)
+	}
+	if err == nil {
+		err = w.job.meetStaged(ctx, u.target)
+	}
+	if err != nil {
+		return nil, errors.Join(err, u.target.Close())
 	}
 	u.batch = u.target.Batch()
 	return u, nil
@@ -131,7 +135,11 @@ func (w *writer) openUpsert(ctx context.Context, config *datafile.Config) (*upse
 
 // meet tells the target which keys the job's batches had before, and begins to note those to come.
 func (j *job) meet(target *upsert.Target) error {
-	had, err := j.store.Keys(j.note.Job, j.note.Batches)
+	batches := j.note.Batches
+	if j.staging != nil {
+		batches = int64(len(j.staging.batches))
+	}
+	had, err := j.store.Keys(j.note.Job, batches)
 	if err != nil {
 		return err
 	}
@@ -156,7 +164,8 @@ func (u *upserting) to(ctx context.Context, files *datafile.Writer) func(arrow.R
 	}
 }
 
-// finishUpsert ends a batch: its rows are committed before the next batch is looked at, whose keys may be theirs.
+// finishUpsert ends a batch: its rows are committed, or staged, before the next batch is looked at, whose keys may be
+// theirs.
 // A batch that changes nothing makes no snapshot: its range joins the next commit's.
 func (w *writer) finishUpsert(ctx context.Context, batch *open, files *datafile.Writer) error {
 	u := w.upsert
@@ -168,16 +177,14 @@ func (w *writer) finishUpsert(ctx context.Context, batch *open, files *datafile.
 	}
 	written, err := files.Finish(ctx)
 	if err == nil && u.keys {
-		err = w.job.store.AddKeys(ckpt.BatchKeys{Batch: w.job.note.Batches, Keys: u.batch.Met()})
+		err = w.job.store.AddKeys(ckpt.BatchKeys{Batch: batch.number, Keys: u.batch.Met()})
 	}
-	if err == nil {
-		err = w.commit(ctx, *batch, written)
-	}
-	if err == nil {
-		head, failed := w.dst.Branch(w.options.Branch)
-		if err = failed; err == nil {
-			err = u.target.Landed(ctx, u.batch, head, written)
-		}
+	switch {
+	case err != nil:
+	case w.job.staging != nil:
+		err = w.stageUpsert(ctx, *batch, written)
+	default:
+		err = w.commitUpsert(ctx, *batch, written)
 	}
 	if err != nil {
 		return fmt.Errorf("batch %d: %w", batch.number, err)
@@ -187,14 +194,26 @@ func (w *writer) finishUpsert(ctx context.Context, batch *open, files *datafile.
 	return nil
 }
 
-// taking is the commit's side of the open batch.
+// commitUpsert commits a batch, and makes its rows known to those that come after it.
+func (w *writer) commitUpsert(ctx context.Context, batch open, written []iceberg.DataFile) error {
+	if err := w.commit(ctx, batch, written); err != nil {
+		return err
+	}
+	head, err := w.dst.Branch(w.options.Branch)
+	if err != nil {
+		return err
+	}
+	return w.upsert.target.Landed(ctx, w.upsert.batch, head, written)
+}
+
+// taking is the commit's side of the open batch, or of all staged ones.
 // properties are the summary properties of its snapshot, which say by the head that it is made on what became of
 // its rows.
 func (u *upserting) taking(j *job, jobs int, properties map[string]string) *lake.Upsert {
 	return &lake.Upsert{Mode: u.mode, Job: j.note.Job, Jobs: jobs,
 		Gone: func(ctx context.Context, head *table.Snapshot) (map[string]*dv.RoaringPositionBitmap, error) {
-			gone, err := u.batch.Gone(ctx, head)
-			c := u.batch.Counts()
+			gone, err := u.gone(ctx, head)
+			c := u.sorted()
 			for name, n := range map[string]int64{lake.MarkInserted: c.Inserted, lake.MarkUpdated: c.Updated, lake.MarkUnchanged: c.Unchanged, lake.MarkSurplus: c.Surplus} {
 				properties[name] = strconv.FormatInt(n, 10)
 			}
@@ -202,8 +221,27 @@ func (u *upserting) taking(j *job, jobs int, properties map[string]string) *lake
 		}}
 }
 
+// gone are the rows of a head that go.
+func (u *upserting) gone(ctx context.Context, head *table.Snapshot) (map[string]*dv.RoaringPositionBitmap, error) {
+	if u.landing == nil {
+		return u.batch.Gone(ctx, head)
+	}
+	gone, updated, err := u.target.Landing(ctx, head)
+	u.landing.Inserted += u.landing.Updated - updated
+	u.landing.Updated = updated
+	return gone, err
+}
+
+// sorted says what became of the rows of the open batch, or of all staged ones while they land.
+func (u *upserting) sorted() upsert.Counts {
+	if u.landing != nil {
+		return *u.landing
+	}
+	return u.batch.Counts()
+}
+
 func (u *upserting) counts() *ckpt.Upserted {
-	c := u.batch.Counts()
+	c := u.sorted()
 	return &ckpt.Upserted{Inserted: c.Inserted, Updated: c.Updated, Unchanged: c.Unchanged, Surplus: c.Surplus}
 }
 
@@ -217,7 +255,7 @@ func (w *writer) rest(n int64) ckpt.Totals {
 
 // count puts what became of the open batch's rows into its totals.
 func (u *upserting) count(t ckpt.Totals) ckpt.Totals {
-	c := u.batch.Counts()
+	c := u.sorted()
 	t.RowsInserted, t.RowsUpdated, t.RowsUnchanged, t.RowsSurplus = c.Inserted, c.Updated, c.Unchanged, c.Surplus
 	return t
 }

@@ -181,10 +181,9 @@ func TestUpsertRefused(t *testing.T) {
 			j.upsert.Keys = []string{"nr"}
 			j.reconcile.MissingInSource = plan.PolicyNull
 		}, []string{`"nr" comes from no source column`}},
-		"skipped columns":   {func(j *job) { j.dst = "more"; j.reconcile.MissingInSource = plan.PolicySkip }, []string{"--on-missing-in-source skip"}},
-		"positions in v1":   {func(j *job) { j.dst = "v1"; j.upsert.DeleteMode = migrate.DeletePosition }, []string{"format version 1"}},
-		"duplicates there":  {func(j *job) { j.to.insert(t, "dst", row(3, "again"), row(4, "again")) }, []string{"rows with the same key", "(id=3)", "(id=4)", "--update-all"}},
-		"one commit (once)": {func(j *job) { j.once = true }, []string{"--commit once"}},
+		"skipped columns":  {func(j *job) { j.dst = "more"; j.reconcile.MissingInSource = plan.PolicySkip }, []string{"--on-missing-in-source skip"}},
+		"positions in v1":  {func(j *job) { j.dst = "v1"; j.upsert.DeleteMode = migrate.DeletePosition }, []string{"format version 1"}},
+		"duplicates there": {func(j *job) { j.to.insert(t, "dst", row(3, "again"), row(4, "again")) }, []string{"rows with the same key", "(id=3)", "(id=4)", "--update-all"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := upsertTo(t, 2, "", 10, ids(0, 3)...)

@@ -136,6 +136,7 @@ func (w *writer) run(ctx context.Context) error {
 	}
 	crash.Here("migrate.arranged")
 	w.warnings = append(w.warnings, w.plan.Warnings...)
+	w.warnings = append(w.warnings, w.options.emptied(w.plan)...)
 	if w.options.Begin != nil {
 		advice := []string{}
 		if w.job.staging == nil {
@@ -146,6 +147,9 @@ func (w *writer) run(ctx context.Context) error {
 	rest, err := w.write(ctx, arranged)
 	if err == nil && w.job.staging != nil {
 		rest, err = w.land(ctx, rest)
+	}
+	if w.upsert != nil {
+		err = errors.Join(err, w.upsert.close())
 	}
 	if err != nil {
 		return err
@@ -179,7 +183,6 @@ func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err
 		if w.upsert, err = w.openUpsert(ctx, &config); err != nil {
 			return 0, err
 		}
-		defer func() { err = errors.Join(err, w.upsert.close()) }()
 	}
 	config.Name = w.dst.FileNames(w.job.note.Job)
 	files, err := datafile.NewWriter(ctx, config)

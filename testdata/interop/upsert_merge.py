@@ -83,6 +83,7 @@ class Upsert:
         self.change = rnd.choice(["none", "promote", "rename", "add"])
         self.batch = rnd.choice([4, 7, 1000])
         self.piped = rnd.random() < 0.5
+        self.once = rnd.random() < 0.4 or self.piped and self.duplicates == "error"  # which a stream cannot tell before its end
         self.merge = rnd.choice(["merge-on-read", "copy-on-write"]) if self.version > 1 else "copy-on-write"
         self.kinds = set()  # of deletes that were made
         self.counts = [0, 0, 0, 0]  # rows inserted, updated, unchanged and surplus, by the receipt
@@ -90,14 +91,14 @@ class Upsert:
 
     def __str__(self):
         words = [f"v{self.version}", self.mode, self.spec, f"keys {','.join(self.keys)}", f"nulls {self.nulls}", f"duplicates {self.duplicates}"]
-        words += ["update all"] * self.update_all + [f"schema {self.change}", f"batches of {self.batch}", "the pipe" if self.piped else "ice-migrate"]
+        words += ["update all"] * self.update_all + [f"schema {self.change}", f"batches of {self.batch}", "the pipe" if self.piped else "ice-migrate"] + ["at once"] * self.once
         return f"{self.number}: {'; '.join(words)}; deletes {', '.join(sorted(self.kinds)) or 'none'}; rows {self.counts} in {self.snapshots} snapshots"
 
     def flags(self):
         """Flags of the program that writes."""
         flags = ["--write-mode", "upsert", "--upsert-keys", ",".join(self.keys), "--null-keys", self.nulls, "--on-duplicate-key", self.duplicates]
         flags += ["--delete-mode", self.mode, "--output", "json"]
-        return flags + ["--update-all"] * self.update_all + ["--float-keys"] * ("f" in self.keys)
+        return flags + ["--commit", "once"] * self.once + ["--update-all"] * self.update_all + ["--float-keys"] * ("f" in self.keys)
 
     def twice(self, row, seen):
         """Whether a row's key is among those seen; it is from now on."""
@@ -269,6 +270,8 @@ class Bench:
         found = read_keys.look(table, u.keys, u.nulls == "match", lambda: (self.spark, f"dst.lab.{mine}"))
         wrong += found["wrong"]
         u.snapshots = found["snapshots"]
+        if u.once and u.snapshots > 1:
+            wrong.append(f"{u.snapshots} snapshots of a job that lands at once")
         if u.version >= 3:
             wrong += self.lineage(u, mine, table, before, after, new, given is not winners)
         return wrong

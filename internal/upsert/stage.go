@@ -1,0 +1,281 @@
+package upsert
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+	"github.com/apache/iceberg-go/table/dv"
+
+	"icepipe/internal/keyindex"
+	"icepipe/internal/lake"
+)
+
+// Changes are what a staged batch makes of rows that were there before it, in the base and in files of earlier
+// batches: their positions, by path of data file, as roaring bitmaps of the specification's form.
+type Changes struct {
+	Taken map[string][]byte // rows that those of the batch take the place of
+	Same  map[string][]byte // rows of the base that the batch holds as they are
+}
+
+// Changes are those of the batch.
+func (b *Batch) Changes() (c Changes, err error) {
+	if c.Taken, err = b.target.portable(b.gone, true); err != nil {
+		return c, err
+	}
+	c.Same, err = b.target.portable(b.same, false)
+	return c, err
+}
+
+func (x *Target) portable(of map[int]*dv.RoaringPositionBitmap, staged bool) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for ordinal, bits := range of {
+		if x.files[ordinal].staged && !staged {
+			continue // a row that the job wrote itself is not another's to change
+		}
+		bits.RunLengthEncode()
+		var text bytes.Buffer
+		if err := bits.Serialize(&text); err != nil {
+			return nil, err
+		}
+		out[x.files[ordinal].path] = text.Bytes()
+	}
+	return out, nil
+}
+
+// Stage takes in a batch whose files wait for the commit of all: batches that come after it find its rows in the
+// place of those that it changes. It takes in those of former runs too, in their order.
+func (x *Target) Stage(ctx context.Context, c Changes, files []iceberg.DataFile) error {
+	for path, text := range c.Taken {
+		f, bits, err := x.positions(path, text)
+		if err != nil {
+			return err
+		}
+		if f.taken == nil {
+			f.taken = dv.NewRoaringPositionBitmap()
+		}
+		f.taken.Or(bits)
+	}
+	for path, text := range c.Same {
+		f, bits, err := x.positions(path, text)
+		if err != nil {
+			return err
+		}
+		if f.same == nil {
+			f.same = dv.NewRoaringPositionBitmap()
+		}
+		f.same.Or(bits)
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	x.waiting = append(x.waiting, files...)
+	scan, err := x.table.PlanPlaces(ctx, nil, lake.PlaceOptions{Columns: x.keys.names, Also: files})
+	if err != nil {
+		return err
+	}
+	for i, f := range scan.Files() {
+		if err := x.learn(ctx, scan, i, f); err != nil {
+			return err
+		}
+		x.files[x.paths[f.Path]].staged = true
+	}
+	return nil
+}
+
+func (x *Target) positions(path string, text []byte) (*file, *dv.RoaringPositionBitmap, error) {
+	ordinal, ok := x.paths[path]
+	if !ok {
+		return nil, nil, fmt.Errorf("file %q, of which staged batches change rows, is neither in the snapshot that they were compared with nor staged", path)
+	}
+	bits, err := dv.DeserializeRoaringPositionBitmap(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("rows of file %q: %w", path, err)
+	}
+	return x.files[ordinal], bits, nil
+}
+
+// Base is the snapshot that staged batches are compared with, nil where the branch has none.
+func (x *Target) Base() *int64 { return x.base }
+
+// Schema is the ID of the table's schema when the target was opened.
+func (x *Target) Schema() int { return x.schema }
+
+// Superseded are the rows of staged files in whose place later batches put others, by the files' paths. They must
+// not be committed.
+func (x *Target) Superseded() map[string]*dv.RoaringPositionBitmap {
+	out := map[string]*dv.RoaringPositionBitmap{}
+	for _, f := range x.files {
+		if f.staged && f.taken != nil {
+			out[f.path] = f.taken
+		}
+	}
+	return out
+}
+
+// Landing says which rows of a snapshot the staged batches take the place of, and how many of theirs are updates.
+// Where it is not the base it looks again, by all keys: see Batch.Gone. It fails with ErrConflict as that does.
+func (x *Target) Landing(ctx context.Context, head *table.Snapshot) (gone map[string]*dv.RoaringPositionBitmap, updated int64, err error) {
+	if id := x.table.Schema().ID; id != x.schema {
+		return nil, 0, conflict("the schema of table %q was changed", x.table.Name())
+	}
+	if head == nil && x.base != nil {
+		return nil, 0, conflict("the branch has lost its snapshots")
+	}
+	if head != nil && (x.base == nil || *x.base != head.SnapshotID) || head != nil && *x.head != *x.base {
+		if err := x.sync(ctx, head); err != nil {
+			return nil, 0, err
+		}
+		return x.landingElsewhere(ctx)
+	}
+	gone = map[string]*dv.RoaringPositionBitmap{}
+	for _, f := range x.files {
+		if !f.staged && f.taken != nil {
+			gone[f.path] = f.taken
+		}
+	}
+	return gone, x.Updates(), nil
+}
+
+// Updates are the rows of the base in whose place the staged batches put others.
+func (x *Target) Updates() (n int64) {
+	for _, f := range x.files {
+		if !f.staged && f.taken != nil {
+			n += f.taken.Cardinality()
+		}
+	}
+	return n
+}
+
+// A moved row of the base is held against the row of its key that the known snapshot has.
+type moved struct{ then, now place }
+
+const mostMoved = 1 << 16 // that are looked at together
+
+// landingElsewhere is Landing on the known snapshot, which is not the base.
+func (x *Target) landingElsewhere(ctx context.Context) (map[string]*dv.RoaringPositionBitmap, int64, error) {
+	gone := map[string]*dv.RoaringPositionBitmap{}
+	updated, missing := int64(0), x.missing()
+	var rows []moved
+	var live, same []place
+	err := x.index.Repeated(ctx, func(_ keyindex.Digest, ps []place) error {
+		live, same = live[:0], same[:0]
+		copies := 0
+		for _, p := range ps {
+			ordinal, position := split(p)
+			f := x.files[ordinal]
+			switch {
+			case f.staged && !has(f.taken, position):
+				copies++
+			case f.staged:
+			case f.isSame(position):
+				same = append(same, p)
+			case f.lives(position):
+				live = append(live, p)
+			}
+		}
+		stay := 0
+		for _, p := range same {
+			if ordinal, position := split(p); x.files[ordinal].lives(position) {
+				stay++
+			}
+		}
+		switch {
+		case copies > 0 && x.options.UpdateAll && len(live) != copies && (copies > 1 || len(live)+len(same) > 0):
+			return conflict("a key has more rows by now, or fewer")
+		case copies > 0:
+			for _, p := range live {
+				x.markGone(gone, p)
+			}
+			if updated += int64(min(len(live), copies)); stay == len(same) {
+				return nil
+			}
+			return conflict("one that the source holds as it was is gone")
+		case len(same) == 0 || stay+len(live) == 0:
+			return nil
+		}
+		missing -= int64(len(same) - stay)
+		for _, p := range live {
+			rows = append(rows, moved{same[0], p})
+		}
+		if len(rows) < mostMoved {
+			return nil
+		}
+		defer func() { rows = rows[:0] }()
+		return x.unmoved(ctx, rows)
+	})
+	if err == nil && missing > 0 {
+		err = conflict("one that the source holds as it was is gone")
+	}
+	if err == nil {
+		err = x.unmoved(ctx, rows)
+	}
+	return gone, updated, err
+}
+
+// markGone marks a row as one that goes.
+func (x *Target) markGone(gone map[string]*dv.RoaringPositionBitmap, p place) {
+	ordinal, position := split(p)
+	path := x.files[ordinal].path
+	if gone[path] == nil {
+		gone[path] = dv.NewRoaringPositionBitmap()
+	}
+	gone[path].Set(uint64(position))
+}
+
+// missing counts the rows that the source holds as they were in the base and that the known snapshot has not, at
+// their places.
+func (x *Target) missing() (n int64) {
+	for _, f := range x.files {
+		if f.same == nil {
+			continue
+		}
+		for at := range f.same.Positions() {
+			if f.isSame(int64(at)) && !f.lives(int64(at)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// unmoved refuses rows that are not what those of the base were.
+func (x *Target) unmoved(ctx context.Context, rows []moved) error {
+	var then, now []place
+	for _, r := range rows {
+		then, now = append(then, r.then), append(now, r.now)
+	}
+	if err := x.loadAt(ctx, x.base, then); err != nil {
+		return err
+	}
+	if err := x.load(ctx, now); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		was, err := x.row(r.then)
+		if err != nil {
+			return err
+		}
+		is, err := x.row(r.now)
+		if err != nil {
+			return err
+		}
+		if was.digest != is.digest {
+			return conflict("one that the source holds as it was has other values")
+		}
+	}
+	return nil
+}
+
+// lives reports whether the known snapshot has a row of the file, whatever staged batches make of it.
+func (f *file) lives(position int64) bool { return f.there && !has(f.dead, position) }
+
+// isSame reports whether a row is one that the source holds as it is, and that no later batch changes.
+func (f *file) isSame(position int64) bool { return has(f.same, position) && !has(f.taken, position) }
+
+// has reports whether positions, nil for none, hold one.
+func has(of *dv.RoaringPositionBitmap, position int64) bool {
+	return of != nil && of.Contains(uint64(position))
+}

@@ -67,7 +67,7 @@ func TestStreamCutAtEveryByte(t *testing.T) {
 	j, stream, whole := smallStream(t)
 	dst := j.to.open(t, j.dst)
 	commits := 0
-	for n := 0; n < len(stream); n += stride {
+	for n := 0; n < len(stream); n += stride() {
 		in, err := arrowipc.Read(bytes.NewReader(stream[:n]))
 		if err == nil {
 			_, err = migrate.Write(t.Context(), in, dst, j.write())
@@ -126,7 +126,7 @@ func TestStreamWithABitFlipped(t *testing.T) {
 	dst := j.to.open(t, j.dst)
 	var unfinished []byte // the checkpoint before the job was done
 	commits, harmless := 0, 0
-	for n := 0; n < len(stream); n += stride {
+	for n := 0; n < len(stream); n += stride() {
 		flipped := slices.Clone(stream)
 		flipped[n] ^= 1 << (n % 8)
 		in, err := arrowipc.Read(bytes.NewReader(flipped))

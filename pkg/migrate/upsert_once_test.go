@@ -51,7 +51,7 @@ func TestUpsertOnce(t *testing.T) {
 	last := with(keep(4, 5, 8), row(4, "u4"), row(5, "last5"), row(8, "u8"), row(20, "n20"), row(21, "i21"), row(22, "i22"))
 	first := with(keep(1, 5, 8), row(1, "u1"), row(5, "u5"), row(8, "u8"), row(20, "i20"), row(21, "i21"), row(22, "i22"))
 	for w, way := range ways {
-		for b, batch := range []int64{1, 2, 7, 100} {
+		for b, batch := range thin[int64](1, 2, 7, 100) {
 			for p, policy := range []string{"", migrate.DuplicateLast, migrate.DuplicateFirst, migrate.DuplicateError} {
 				want := [][]string{last, last, first, nil}[p]
 				f := []form{one, three}[(w+b+p)%2]

@@ -67,7 +67,7 @@ func TestUpsertMeetsOthers(t *testing.T) {
 				}), []string{row(52, "theirs")}, false},
 				"an update of an equal row": {other(version, mode, func(int) []string { return []string{row(1, "theirs")} }), nil, true},
 			} {
-				for _, k := range []int{1, 2} {
+				for _, k := range thin(1, 2) {
 					t.Run(fmt.Sprintf("v%d %s, %s before commit %d", version, mode, name, k), func(t *testing.T) {
 						j := upsertTo(t, version, mode, 3, source...)
 						retried(t, j)

@@ -80,7 +80,7 @@ func TestUpsert(t *testing.T) {
 	slices.Sort(want)
 	for version, of := range modes {
 		for _, mode := range of {
-			for _, batch := range []int64{1, 2, 100} {
+			for _, batch := range thin[int64](1, 2, 100) {
 				for _, f := range []form{one, three} {
 					t.Run(fmt.Sprintf("v%d %s, batches of %d, %s", version, mode, batch, f.name), func(t *testing.T) {
 						j := upsertTo(t, version, mode, batch, source...)
@@ -122,7 +122,7 @@ func TestUpsertDuplicates(t *testing.T) {
 	slices.Sort(first)
 	slices.Sort(last)
 	for _, version := range []int{1, 2, 3} {
-		for _, batch := range []int64{1, 2, 7, 100} {
+		for _, batch := range thin[int64](1, 2, 7, 100) {
 			for policy, want := range map[string][]string{migrate.DuplicateFirst: first, migrate.DuplicateLast: last, migrate.DuplicateError: nil, "": last} {
 				t.Run(fmt.Sprintf("v%d, batches of %d, %s", version, batch, policy), func(t *testing.T) {
 					j := upsertTo(t, version, "", batch, source...)
@@ -225,7 +225,7 @@ func TestUpsertResume(t *testing.T) {
 	for _, mode := range []string{migrate.DeletePosition, migrate.DeleteCopyOnWrite} {
 		for _, s := range stops {
 			for _, first := range s.forms {
-				for k := range 3 {
+				for _, k := range thin(0, 1, 2) {
 					t.Run(fmt.Sprintf("%s, %s after %d, %s first", mode, s.name, k, first.name), func(t *testing.T) {
 						j := upsertTo(t, 2, mode, 3, source...)
 						before := j.to.live(t, "dst")
@@ -276,7 +276,7 @@ func TestUpsertDuplicatesResume(t *testing.T) {
 	slices.Sort(want)
 	for _, s := range stops {
 		for _, first := range s.forms {
-			for _, batch := range []int64{1, 2, 3} {
+			for _, batch := range thin[int64](1, 2, 3) {
 				t.Run(fmt.Sprintf("%s, batches of %d, %s first", s.name, batch, first.name), func(t *testing.T) {
 					j := upsertTo(t, 2, "", batch, source...)
 					j.upsert.Duplicates = migrate.DuplicateFirst

@@ -4,7 +4,6 @@ package interop
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -78,7 +77,7 @@ func (c *faultCase) failing() int {
 // next goes on where it stopped.
 func TestCommitFaults(t *testing.T) {
 	s := newStand(t)
-	whole := os.Getenv("ICEPIPE_TORTURE") == "1"
+	whole := tortures()
 	source := tableSpec{Catalog: "sqlite", Identifier: "s.src", Rows: 30, Files: 2}
 	var cases []*faultCase
 	list := []tableSpec{source}

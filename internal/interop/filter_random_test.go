@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,14 +33,8 @@ func TestFilterRandom(t *testing.T) {
 	root := checkout(t)
 	python := filepath.Join(dependencies(t, root), "venv", "bin", "python")
 	const tables = 20 // of a round
-	seed, rounds, filters := rand.Int64N(1<<31), 1, 50
-	if text := os.Getenv("ICEPIPE_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseInt(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if os.Getenv("ICEPIPE_TORTURE") != "" {
+	seed, rounds, filters := seedOf(t), 1, 50
+	if tortures() {
 		rounds, filters = 50, 100 // making a table takes as long as some twenty filters
 	}
 	var tally filterTally

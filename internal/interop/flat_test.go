@@ -45,7 +45,7 @@ func TestFlatCost(t *testing.T) {
 	root := checkout(t)
 	python := filepath.Join(dependencies(t, root), "venv", "bin", "python")
 	batches := flatBatches
-	if os.Getenv("ICEPIPE_TORTURE") != "" {
+	if tortures() {
 		batches = flatTortured
 	}
 	disk := countDisk(t)

@@ -4,13 +4,16 @@ package interop
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,6 +43,24 @@ func inPairs[T any](list []T, do func(T)) {
 	}
 	close(next)
 	wait.Wait()
+}
+
+// tortures reports whether all is to be tried of which the tests try a sample.
+func tortures() bool { return os.Getenv("ICEPIPE_TORTURE") == "1" }
+
+// seedOf is what random cases begin with: always the same, another one each time where tortures are asked for,
+// and ICEPIPE_SEED where it is set.
+func seedOf(t *testing.T) int64 {
+	t.Helper()
+	text := os.Getenv("ICEPIPE_SEED")
+	if text == "" && tortures() {
+		return rand.Int64N(1 << 31)
+	}
+	seed, err := strconv.ParseInt(cmp.Or(text, "1"), 10, 64)
+	if err != nil {
+		t.Fatalf("ICEPIPE_SEED: %v", err)
+	}
+	return seed
 }
 
 // checkout returns the folder of go.mod.

@@ -120,7 +120,7 @@ func schedules(n int) (words []string) {
 // is lost.
 func TestTwoCopies(t *testing.T) {
 	words := schedules(3)
-	if os.Getenv("ICEPIPE_TORTURE") != "1" {
+	if !tortures() {
 		// A commits, B loses and goes on; one is a batch ahead; one dies before or after a commit, and the
 		// other, or it again, goes on.
 		words = []string{"AcBcAc", "AcAcBc", "AcAcAc", "AcBcBc", "AdBcAc", "AlBcAc", "AcBlAc", "AcBdBc", "AlAlBc", "AdAdBl", "AlBlAl", "AcAlBc"}

@@ -99,7 +99,7 @@ func newRack(t *testing.T) *rack {
 	t.Helper()
 	root := checkout(t)
 	(&lab{out: filepath.Join(root, ".cache", "torture")}).lock(t)
-	r := &rack{root: root, work: filepath.Join(root, ".cache", "torture", "tables"), all: os.Getenv("ICEPIPE_TORTURE") == "1"}
+	r := &rack{root: root, work: filepath.Join(root, ".cache", "torture", "tables"), all: tortures()}
 	r.python = filepath.Join(dependencies(t, root), "venv", "bin", "python")
 	r.bin = build(t, root)
 	r.armed = filepath.Join(root, ".cache", "torture", "armed")

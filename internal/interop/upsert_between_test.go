@@ -4,7 +4,6 @@ package interop
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -62,7 +61,7 @@ func upsertBetweens() (list []*upsertBetween) {
 			for _, died := range []bool{false, true} {
 				// CI has two of a ground: a compaction, and an append of the job's keys or an update of a row that it leaves.
 				few := j == 0 && died == (i%2 == 1) || !died && (j == 2 && i%2 == 0 || j == 3 && i%2 == 1)
-				if few || os.Getenv("ICEPIPE_TORTURE") == "1" {
+				if few || tortures() {
 					list = append(list, &upsertBetween{ground: g, meddling: m, died: died})
 				}
 			}

@@ -3,7 +3,6 @@
 package interop
 
 import (
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,19 +14,13 @@ import (
 
 // TestUpsertMerge upserts random rows into random tables that Spark made, of all format versions, with specs and
 // schemas that changed and deletes of every kind, and holds the rows against those of Spark's MERGE. Keys and row IDs
-// are unique at every snapshot, and rows keep their row IDs. ICEPIPE_TORTURE=1 draws ten times as many;
+// are unique at every snapshot, and rows keep their row IDs. ICEPIPE_TORTURE=1 draws many more;
 // ICEPIPE_SEED repeats a run, and ONLY some of its upserts by number.
 func TestUpsertMerge(t *testing.T) {
 	root := checkout(t)
-	seed, count := rand.Int64N(1<<31), 24
-	if text := os.Getenv("ICEPIPE_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseInt(text, 10, 64); err != nil {
-			t.Fatalf("ICEPIPE_SEED: %v", err)
-		}
-	}
-	if os.Getenv("ICEPIPE_TORTURE") == "1" {
-		count *= 10
+	seed, count := seedOf(t), 10
+	if tortures() {
+		count = 240
 	}
 	began := time.Now()
 	args := []string{filepath.Join(root, "testdata", "interop", "upsert_merge.py"), build(t, root), t.TempDir(), strconv.FormatInt(seed, 10), strconv.Itoa(count)}

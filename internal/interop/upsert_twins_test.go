@@ -4,7 +4,6 @@ package interop
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 )
@@ -58,7 +57,7 @@ func contestants(clash bool) map[string][]idText {
 }
 
 func contests() (list []*contest) {
-	whole := os.Getenv("ICEPIPE_TORTURE") == "1"
+	whole := tortures()
 	for i, g := range grounds() {
 		if whole {
 			for _, clash := range []bool{false, true} {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -87,7 +86,7 @@ func (p *party) planted() {
 
 // equalTables is how many tables of equal rows the engines write.
 func equalTables() int {
-	if os.Getenv("ICEPIPE_TORTURE") != "" {
+	if tortures() {
 		return 1000
 	}
 	return 60

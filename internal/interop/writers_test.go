@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,7 +19,7 @@ import (
 // the same time: all rows of all are there once, and nobody gives up.
 func TestEightWriters(t *testing.T) {
 	batches := 4
-	if os.Getenv("ICEPIPE_TORTURE") == "1" {
+	if tortures() {
 		batches = 40
 	}
 	s := newStand(t)

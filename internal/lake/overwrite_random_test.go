@@ -111,7 +111,7 @@ func overwriteRandom(t *testing.T, random *rand.Rand, version int, met map[strin
 		}
 		equal(t, what, sorted(scanned(t, load(t, tbl), ScanOptions{})), sorted(want))
 	}
-	key := func(row) string { return "" }
+	var key func(row) string
 	for _, step := range steps() {
 		for range 2 {
 			rows := some(6)

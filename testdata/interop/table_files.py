@@ -1,5 +1,7 @@
 """What a snapshot names, with the row IDs of format version 3: PyIceberg reads all but these."""
 
+import zlib
+
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
@@ -56,5 +58,5 @@ def read_whole(read, io, path):
     """What read reads of a file, None where the file is not whole."""
     try:
         return read(io, path)
-    except (EOFError, ValueError):
+    except (EOFError, ValueError, zlib.error):
         return None

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -85,6 +86,9 @@ func (e Env) first(files *[]configFile, name string, dirs []string, accept func(
 		}
 		dir = absolute(dir, e.Dir)
 		f := configFile{dir: dir, path: filepath.Join(dir, name)}
+		if slices.ContainsFunc(*files, func(other configFile) bool { return other.path == f.path }) {
+			continue
+		}
 		st, err := os.Stat(f.path)
 		if f.there = err == nil && st.Mode().IsRegular(); f.there && !found {
 			text, err := os.ReadFile(f.path)

@@ -151,9 +151,13 @@ func withoutSecrets(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	rest, query, asks := strings.Cut(rest, "?")
 	rest, _, _ = strings.Cut(rest, "#")
-	if u, err := parseSQLAlchemy(scheme + "://" + rest); err == nil && u.password != nil {
+	u, err := parseSQLAlchemy(scheme + "://" + rest)
+	at := strings.LastIndexByte(rest, '@')
+	switch {
+	case isServer(schemeOf(uri)) && err == nil && u.password == nil: // a user's name is no secret
+	case isServer(schemeOf(uri)) && err == nil:
 		rest = u.rawUser + ":***@" + u.rest
-	} else if at := strings.LastIndexByte(rest, '@'); at >= 0 && strings.Contains(rest[:at], ":") {
+	case at >= 0 && (strings.HasPrefix(scheme, "http") || strings.Contains(rest[:at], ":")):
 		rest = "***@" + rest[at+1:]
 	}
 	if !asks {

@@ -186,6 +186,7 @@ func TestResolvePair(t *testing.T) {
 		{name: "a server's address as a file", line: []string{"--src-db-path=postgresql://u:hunter2@h/d", "--src-namespace=a", "--src-table=t"}, err: `give the address of a server as --src-uri`},
 		{name: "another server", line: []string{"--src-catalog=sql", "--src-uri=oracle://u:hunter2@h/d", "--src-namespace=a", "--src-table=t"}, err: `databases of the dialect "oracle" are not supported`},
 		{name: "a port that is none", line: []string{"--src-uri=postgresql://u:a@hunter2:b@h/d", "--src-namespace=a", "--src-table=t"}, err: "written %40"},
+		{name: "a password that is not encoded", line: []string{"--src-uri=postgresql://u:a@hunter2@h/d", "--src-namespace=a", "--src-table=t"}, err: "written %40"},
 		{name: "a parameter that is none", line: []string{"--src-uri=postgresql://u:hunter2@h/d?pool=hunter2", "--src-namespace=a", "--src-table=t"}, err: `parameter "pool"`},
 		{name: "in memory", line: []string{"--src-catalog=in-memory", "--src-namespace=a", "--src-table=t"}, err: `uri is sqlite:///FILE`},
 		{name: "dynamodb", line: []string{"--src-catalog=dynamodb", "--src-namespace=a", "--src-table=t"}, err: `register its tables in a catalog of another type`},

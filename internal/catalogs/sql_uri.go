@@ -28,6 +28,9 @@ type sqlURI struct {
 // and a password before an @: such letters are percent-encoded in them.
 var sqlalchemy = regexp.MustCompile(`^([\pL\pN_+]+)://(?:([^:/]*)(?::([^@]*))?@)?((?:(?:\[([^/?]+)\]|([^/:?]+))?(?::([^/?]*))?)?(?:/([^?]*))?)(?:\?(.*))?`)
 
+// errEncoded says what is wrong with a uri whose parts are not where they should be.
+var errEncoded = errors.New("the host or the port in the uri cannot be read; an @, a colon or a slash in a user's name or password is written %40, %3A or %2F")
+
 // parseSQLAlchemy takes a uri apart.
 func parseSQLAlchemy(uri string) (*sqlURI, error) {
 	at := sqlalchemy.FindStringSubmatchIndex(uri)
@@ -42,6 +45,9 @@ func parseSQLAlchemy(uri string) (*sqlURI, error) {
 	}
 	u := &sqlURI{rawUser: part(2), user: unquote(part(2)), rest: part(4), host: part(5) + part(6), database: unquote(part(8))}
 	u.dialect, u.driver, _ = strings.Cut(strings.ToLower(part(1)), "+")
+	if strings.Contains(u.host, "@") { // which is the end of a password
+		return nil, errEncoded
+	}
 	if at[2*3] >= 0 {
 		password := unquote(part(3))
 		u.password = &password
@@ -49,7 +55,7 @@ func parseSQLAlchemy(uri string) (*sqlURI, error) {
 	if port := part(7); port != "" {
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil {
-			return nil, errors.New("the port in the uri is not a number; an @, a colon or a slash in a user's name or password is written %40, %3A or %2F")
+			return nil, errEncoded
 		}
 		u.port = int(n)
 	}

@@ -16,6 +16,7 @@ type sqlCatalog struct {
 	*icesql.Catalog
 	database
 	ref        Ref
+	mode       Mode
 	properties iceberg.Properties // the catalog's
 	last       *lastCommit
 }

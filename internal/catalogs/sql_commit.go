@@ -45,8 +45,11 @@ func (l *lastCommit) keep(identifier table.Identifier, metadata table.Metadata, 
 	l.identifier, l.metadata, l.location = identifier, metadata, location
 }
 
-// CommitTable implements catalog.Catalog.
+// CommitTable implements catalog.Catalog. A catalog that is opened ReadOnly refuses it.
 func (c sqlCatalog) CommitTable(ctx context.Context, identifier table.Identifier, requirements []table.Requirement, updates []table.Update) (table.Metadata, string, error) {
+	if c.mode != ReadWrite {
+		return nil, "", fmt.Errorf("catalog database %q: a commit is not for this program", c.ref.store())
+	}
 	meta, location, err := c.commitOnLast(ctx, identifier, requirements, updates)
 	if errors.Is(err, errNotOnLast) {
 		meta, location, err = c.Catalog.CommitTable(ctx, identifier, requirements, updates)

@@ -10,13 +10,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// isServerError tells of an error whether a database server, or the way to it, made it.
+// isServerError tells of an error whether a database server made it. An error of the network alone may be
+// of the storage too.
 func isServerError(err error) bool {
 	var pg *pgconn.PgError
 	var my *mysql.MySQLError
 	var connect *pgconn.ConnectError
-	var op *net.OpError
-	return errors.As(err, &pg) || errors.As(err, &my) || errors.As(err, &connect) || errors.As(err, &op)
+	return errors.As(err, &pg) || errors.As(err, &my) || errors.As(err, &connect)
 }
 
 // serverError says what the user can do about an error of a database server's. What the drivers say of a
@@ -28,6 +28,9 @@ func (r Ref) serverError(err error) error {
 	code, said := serverAnswer(err)
 	switch code {
 	case "28P01", "28000", "1045", "1698":
+		if r.Properties["uri"] == "" {
+			return refused("wants a user's name and password (%s), which are not recorded: give them in %s, or configure the catalog", said, r.flag("uri"))
+		}
 		return refused("refuses the user's name or password (%s): see to %s", said, r.where())
 	case "3D000", "1049":
 		return refused("has no such database (%s): see to %s", said, r.where())

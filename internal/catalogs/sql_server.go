@@ -48,7 +48,7 @@ func settleServer(ref *Ref, f TableFlags, _ Env) error {
 	}
 	u, err := serverOf(full)
 	if err == nil {
-		_, err = u.connector(ReadOnly)
+		_, err = u.connector()
 	}
 	if err != nil {
 		return usage("%s: %v", ref.where(), err)
@@ -71,11 +71,11 @@ func sameServerAddress(full, address string) bool {
 
 // openServer connects to the database, finds the name under which it lists the table, and loads it.
 func openServer(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
-	u, err := serverOf(ref.Properties["uri"])
+	u, err := serverOf(cmp.Or(ref.Properties["uri"], ref.Place.URI))
 	if err != nil {
 		return nil, usage("%s: %v", ref.where(), err)
 	}
-	db, err := u.connector(mode)
+	db, err := u.connector()
 	if err != nil {
 		return nil, usage("%s: %v", ref.where(), err)
 	}
@@ -83,6 +83,8 @@ func openServer(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
 	if u.dialect == "mysql" {
 		d.dialect = icesql.MySQL
 	}
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
 	if err := db.PingContext(ctx); err != nil {
 		d.done()
 		return nil, ref.databaseError(err)
@@ -90,9 +92,10 @@ func openServer(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
 	return openIn(ctx, ref, mode, d)
 }
 
-// connector prepares connections to the database that u names; none is made yet. A source's are read-only
-// where the server knows that. Its errors hold no secrets: they are not the drivers'.
-func (u *sqlURI) connector(mode Mode) (*sql.DB, error) {
+// connector prepares connections to the database that u names; none is made yet. Its errors hold no secrets:
+// they are not the drivers'. Nothing is said of reading alone: a pooler between would refuse it, or let
+// others have it.
+func (u *sqlURI) connector() (*sql.DB, error) {
 	if u.dialect == "mysql" {
 		config, err := u.mysql()
 		if err != nil {
@@ -107,9 +110,6 @@ func (u *sqlURI) connector(mode Mode) (*sql.DB, error) {
 	config, err := u.postgres()
 	if err != nil {
 		return nil, err
-	}
-	if mode == ReadOnly {
-		config.RuntimeParams["default_transaction_read_only"] = "on" // a source is never written
 	}
 	return stdlib.OpenDB(*config), nil
 }

@@ -71,7 +71,7 @@ func TestDriverConfiguration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if db, err := u.connector(ReadOnly); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
+		if db, err := u.connector(); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: got %v, %v, want %q", uri, db, err, says)
 		}
 	}

@@ -4,47 +4,13 @@ package interop
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
-
-// writers: eight programs at once append to one table of a database server. Each commit is a
-// compare-and-swap: nothing is lost, nothing is there twice.
-func (e *everywhere) writers(t *testing.T) {
-	const programs, each = 8, 6
-	for _, kind := range []string{"postgres", "mariadb"} {
-		dst := place{Catalog: kind, Identifier: []string{"w", "dst"}}
-		list := []place{dst}
-		for i := range programs {
-			list = append(list, place{Catalog: "sqlite", Identifier: []string{"w", fmt.Sprint(kind, i)}, First: i * each, Rows: each})
-		}
-		e.script("make", list)
-		var wait sync.WaitGroup
-		runs := make([]run, programs)
-		for i := range programs {
-			wait.Go(func() {
-				args := []string{filepath.Join(e.bin, "ice-migrate"), "--src", list[i+1].String(), "--dst", dst.String(), "--batch-rows", "2", "-q"}
-				runs[i] = pipe(t, []program{{args: args, dir: e.dir}}, nil)[0]
-			})
-		}
-		wait.Wait()
-		e.runs = append(e.runs, runs...)
-		for _, r := range runs {
-			if r.code != 0 {
-				t.Error(told([]run{r}))
-			}
-		}
-		if wrong := e.states([]place{dst})[0].once(programs*each, programs*each/2); wrong != "" {
-			t.Errorf("%s: %s", kind, wrong)
-		}
-	}
-}
 
 // layouts: case 74. The catalog's tables without the column iceberg_type, as Java makes them, and with nulls
 // in it.
@@ -142,6 +108,34 @@ func (e *everywhere) programs(t *testing.T) {
 		first := len(e.runs)
 		if r, _ := e.run(nil, stages...); r.code != 0 && !slices.Contains(stages[0], "--dry-run") {
 			t.Error(told(e.runs[first:]))
+		}
+	}
+	// A source needs no right but to read.
+	for _, from := range []place{src, dst} {
+		env := []string{"PYICEBERG_CATALOG__" + strings.ToUpper(from.Catalog) + "__URI=" + e.users[from.Catalog]["reader"]}
+		if r, _ := e.run(env, []string{"ice-scan", from.String(), "-o", from.Catalog + ".arrows"}); r.code != 0 {
+			t.Error(told([]run{r}))
+		}
+	}
+	// What is recorded of a server holds no password.
+	for _, kind := range []string{"postgres", "mariadb"} {
+		job := kind + "_uri.json"
+		to := place{Catalog: kind, Identifier: []string{"p", "by_uri"}}
+		e.script("make", []place{to})
+		if r, _ := e.run(nil, []string{"ice-migrate", "--src", src.String(), "--dst-uri", e.users[kind]["odd"], "--dst-catalog-name", "x" + kind, "--dst-namespace", "p", "--dst-table", "by_uri", "-q", "--checkpoint", job}); r.code != 1 || !strings.Contains(r.stderr, "it is there under \""+kind) {
+			t.Error(told([]run{r}))
+		}
+		if r, _ := e.run(nil, []string{"ice-migrate", "--src", src.String(), "--dst-uri", e.users[kind]["odd"], "--dst-namespace", "p", "--dst-table", "by_uri", "-q", "--checkpoint", job}); r.code != 0 {
+			t.Error(told([]run{r}))
+		}
+		// The catalog's name was found, and with it the configured password.
+		if r, out := e.run(nil, []string{"ice-migrate", "status", "--checkpoint", job}); r.code != 0 || strings.Contains(out, "not looked at") {
+			t.Error(out, told([]run{r}))
+		}
+		// Elsewhere nothing is configured.
+		r, out := e.run([]string{"PYICEBERG_CATALOG__" + strings.ToUpper(kind) + "__URI=sqlite:///x.db"}, []string{"ice-migrate", "status", "--checkpoint", job})
+		if r.code != 0 || !regexp.MustCompile(`not looked at: catalog "[a-z]+://127\.0\.0\.1:\d+/iceberg" wants a user's name and password \(.*\), which are not recorded: give them in --uri, or configure the catalog`).MatchString(out) {
+			t.Error(out, told([]run{r}))
 		}
 	}
 	if s := e.states([]place{dst})[0]; len(s.IDs) != 20 {

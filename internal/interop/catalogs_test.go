@@ -23,6 +23,7 @@ type everywhere struct {
 	bin, armed   string // the programs, and ice-migrate that can be killed
 	dir          string // home and working directory of all
 	users        map[string]map[string]string
+	admins       map[string]string // URIs of the databases by their owner
 
 	sync.Mutex
 	runs    []run
@@ -58,13 +59,13 @@ func newEverywhere(t *testing.T) *everywhere {
 		"rest": serve(t, filepath.Join(fixtures, "run.sh"), filepath.Join(deps, "jars"), filepath.Join(root, ".cache", "rest"),
 			"--db", filepath.Join(data, "rest.db"), "--warehouse", "file://"+filepath.Join(e.dir, "rest"), "--token", "planted-token"),
 	}
-	e.users = map[string]map[string]string{}
+	e.users, e.admins = map[string]map[string]string{}, map[string]string{}
 	for _, kind := range []string{"postgres", "mariadb"} {
 		made := map[string]string{}
 		if err := json.Unmarshal(e.script("users", nil, uris[kind]), &made); err != nil {
 			t.Fatal(err)
 		}
-		e.users[kind], uris[kind] = made, made["odd"]
+		e.admins[kind], e.users[kind], uris[kind] = uris[kind], made, made["odd"]
 	}
 	text := "default-catalog: sqlite\ncatalog:\n"
 	for _, kind := range kindsOfCatalogs {
@@ -153,6 +154,7 @@ func TestCatalogs(t *testing.T) {
 	t.Run("pairs", e.pairs)
 	t.Run("names", e.names)
 	t.Run("writers", e.writers)
+	t.Run("races", e.races)
 	t.Run("layouts", e.layouts)
 	t.Run("errors", e.errors)
 	t.Run("programs", e.programs)

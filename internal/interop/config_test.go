@@ -226,6 +226,34 @@ func TestConfigurationIsPyIcebergs(t *testing.T) {
 	}
 }
 
+// TestKnownProperties: every property that PyIceberg knows either does something here, or a warning names it.
+func TestKnownProperties(t *testing.T) {
+	root := checkout(t)
+	out, err := exec.Command(filepath.Join(dependencies(t, root), "venv", "bin", "python"), filepath.Join(root, "testdata", "interop", "config.py"), "--keys").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	if err := json.Unmarshal(out, &keys); err != nil || len(keys) < 60 {
+		t.Fatalf("%q, %v", keys, err)
+	}
+	var flags catalogs.PairFlags
+	flags.Source.URI = "http://x"
+	for _, key := range keys {
+		flags.Source.Property = append(flags.Source.Property, key+"=x")
+	}
+	overview, err := flags.Overview(catalogs.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range overview.Sides[0].Warnings {
+		if strings.Contains(text, " is not known") {
+			t.Error(text)
+		}
+	}
+	say("configuration: %d properties of PyIceberg's, %d of them do nothing here", len(keys), len(overview.Sides[0].Warnings))
+}
+
 // asked is what icepipe reads.
 func asked(env catalogs.Env, c configCase) (properties map[string]string, fallback string, err error) {
 	if fallback, _, err = env.DefaultCatalog(); err != nil {

@@ -4,11 +4,15 @@ Reads a list of cases as JSON from stdin and writes what PyIceberg says of each,
 
     {"properties": {...} or null, "default": "name", "error": "..." or ""}
 
+With --keys it prints the names of the properties of catalogs and storage that PyIceberg knows instead.
+
 Nested mappings are joined by dots, a list is an error, as in icepipe; what PyIceberg has flat wins.
 """
 
+import importlib
 import json
 import os
+import re
 import sys
 
 from pyiceberg.utils.config import Config, merge_config
@@ -42,6 +46,16 @@ def ask(case):
         found = merge_config(found or {}, case["given"])
     return {"properties": None if found is None else flat(found), "default": default, "error": ""}
 
+
+if sys.argv[1:] == ["--keys"]:
+    names = set()
+    for module in ("pyiceberg.io", "pyiceberg.catalog.rest", "pyiceberg.catalog.sql"):
+        for name, value in vars(importlib.import_module(module)).items():
+            if name.isupper() and isinstance(value, str) and re.fullmatch(r"[a-z0-9]+([.-][a-z0-9_-]+)+", value):
+                names.add(value)
+    # values, and a key of one manager's answer, that are no properties
+    json.dump(sorted(names - {"utf-8", "vended-credentials", "auth.manager"}), sys.stdout)
+    sys.exit()
 
 answers = []
 for case in json.load(sys.stdin):

@@ -53,10 +53,13 @@ func (r *rack) pass(w *witness, p passage) error {
 	before := ""
 	if slices.Contains([]string{"migrate.marks-found", "migrate.redone"}, p.point) { // of a resume
 		before = "migrate.pending-noted:2"
+		if p.once() {
+			before = "migrate.pending-noted:1"
+		}
 	}
 	p.before = before
 	n := 1
-	if p.mode != "" && !r.all && !slices.Contains(once, p.point) {
+	if p.mode != "" && !r.all && !p.once() && !slices.Contains(once, p.point) {
 		n = 2
 	}
 	for ; ; n++ {

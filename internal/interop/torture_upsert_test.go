@@ -4,6 +4,7 @@ package interop
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,18 +20,25 @@ var upsertModes = map[string][]string{
 	"copy":     upsertBy("--delete-mode", "copy-on-write"),
 	"position": upsertBy("--delete-mode", "position"),   // deletion vectors in version 3
 	"first":    upsertBy("--on-duplicate-key", "first"), // a resume must know the keys of former batches
+
+	"once":       upsertBy("--commit", "once"),
+	"first-once": upsertBy("--on-duplicate-key", "first", "--commit", "once"),
 }
+
+// once reports whether all batches of the scene land as one snapshot.
+func (s scene) once() bool { return strings.HasSuffix(s.mode, "once") }
 
 func upsertBy(more ...string) []string {
 	return append([]string{"--write-mode", "upsert", "--upsert-keys", "id"}, more...)
 }
 
 // upserts are the scenes of upserts: on a destination that holds some of the keys, and where a run before died with a
-// batch written and not committed, or committed and not noted.
+// batch written and not committed, or committed and not noted. ONLY names some modes.
 func upserts() (out []scene) {
+	only := strings.Fields(os.Getenv("ONLY"))
 	for version := 1; version <= 3; version++ {
-		for _, mode := range []string{"copy", "position", "first"} {
-			if version == 1 && mode == "position" {
+		for _, mode := range []string{"copy", "position", "first", "once", "first-once"} {
+			if version == 1 && mode == "position" || len(only) > 0 && !slices.Contains(only, mode) {
 				continue // it has none
 			}
 			for _, s := range []scene{
@@ -38,6 +46,9 @@ func upserts() (out []scene) {
 				{form: inOne, before: "lake.sent:2"}, {form: inThree, stage: 2, before: "migrate.pending-noted:2"},
 			} {
 				s.version, s.mode = version, mode
+				if s.before != "" && s.once() {
+					s.before = strings.TrimSuffix(s.before, "2") + "1"
+				}
 				out = append(out, s)
 			}
 		}
@@ -51,6 +62,7 @@ var (
 	vectors   = scene{version: 3, mode: "position", form: inThree, stage: 2}
 	copies    = scene{version: 1, mode: "copy", form: inOne}
 	firsts    = scene{version: 3, mode: "first", form: inThree, stage: 2}
+	onces     = scene{version: 2, mode: "first-once", form: inOne}
 )
 
 // upsertSample are the points at which runs of the sample die: those of a commit and what is beside it. Points that
@@ -60,13 +72,14 @@ var upsertSample = map[scene][]string{
 	vectors:   {"lake.deletes-written", "lake.staged", "lake.sent", "migrate.landed-noted"},
 	copies:    {"datafile.written", "lake.deletes-written", "lake.sent"},
 	firsts:    {"migrate.pending-noted", "lake.sent", "migrate.landed-noted"},
+	onces:     {"datafile.written", "migrate.pending-noted", "lake.sent"},
 }
 
 // testUpserts hurts upserts as the others do appends; in the sample, a few.
 func testUpserts(t *testing.T, r *rack) {
 	points, kills, fails, undone := upserts(), upserts(), upserts(), upserts()
 	if !r.all {
-		points, kills, fails = []scene{positions, vectors, copies, firsts}, []scene{vectors}, []scene{positions}
+		points, kills, fails = []scene{positions, vectors, copies, firsts, onces}, []scene{vectors}, []scene{positions}
 		undone = []scene{positions, {version: 3, mode: "copy", form: inOne, before: "lake.sent:2"}}
 	}
 	t.Run("points", func(t *testing.T) { testPoints(t, r, points) })

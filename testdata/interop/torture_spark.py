@@ -23,7 +23,7 @@ def look(spark, name):
 
     properties = {r.key: r.value for r in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
     mode = properties.get(torture_upsert.MODE)
-    expected = torture.rows() if mode is None else [r for _, r in sorted(torture_upsert.after(torture.BATCHES, mode)[0].items())]
+    expected = torture.rows() if mode is None else [r for _, r in sorted(torture_upsert.after(len(torture_upsert.steps(mode)), mode)[0].items())]
     rows = [r.asDict() for r in spark.sql(f"SELECT * FROM {name} ORDER BY id").collect()]
     want("rows", rows, [{k: r[k] for k in ("id", "text", "part", "extra")} for r in expected])
     if properties.get("format-version") == "3":
@@ -52,9 +52,9 @@ def look_at_upserts(spark, name, mode):
     for n, snapshot in enumerate(made):
         got = {r.id: r.text for r in spark.sql(f"SELECT id, text FROM {name} VERSION AS OF {snapshot.snapshot_id}").collect()}
         if got != {i: r["text"] for i, r in torture_upsert.after(n + 1, mode)[0].items()}:
-            wrong.append(f"{name}: batch {n}: {got}")
-    if len(made) != torture.BATCHES:
-        wrong.append(f"{name}: {len(made)} batches")
+            wrong.append(f"{name}: commit {n}: {got}")
+    if len(made) != len(torture_upsert.steps(mode)):
+        wrong.append(f"{name}: {len(made)} commits")
     for path in {f.file_path for table in ("all_files", "files") for f in spark.sql(f"SELECT file_path FROM {name}.{table}").collect()}:
         if not os.path.exists(engines.local_path(path)):
             wrong.append(f"{name}: {path} is not there")

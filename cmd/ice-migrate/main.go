@@ -8,6 +8,7 @@
 //	ice-migrate undo --checkpoint FILE [--schema] [--force] [--dry-run]
 //	ice-migrate redo --checkpoint FILE [--dry-run]
 //	ice-migrate reset --checkpoint FILE [--force]
+//	ice-migrate config [--src CATALOG] [--dst CATALOG]
 //	ice-migrate clean (--checkpoint FILE | --dst CATALOG.namespace.table) [--older-than AGE] [--yes]
 //
 // It is ice-scan, ice-reconcile and ice-write in one process, with the flags of all three; those of the
@@ -36,8 +37,11 @@
 // --verify METHOD compares the source, at the migrated snapshot, with the destination afterwards: the job's rows with
 // a checkpoint, else the whole table (--verify-scope). The methods are those of ice-verify; a mismatch exits 2.
 //
-// A REST catalog is named by --src-uri and --dst-uri, or configured; --src-property token=… and the like are seen
-// by others, so that a token or credential is better configured. A commit that loses to another writer's is tried
+// A catalog is found by its name in PyIceberg's configuration: .pyiceberg.yaml in PYICEBERG_HOME, the home folder or
+// the working directory, variables PYICEBERG_CATALOG__NAME__KEY, default-catalog; or in .iceberg-go.yaml. --src-uri
+// and --dst-uri are the address of a REST catalog, or a SQL catalog's database as SQLAlchemy names it:
+// postgresql://…, mysql+pymysql://…, sqlite:///FILE. --src-property token=… and the like, and passwords in
+// addresses, are seen by others, so that they are better configured. A commit that loses to another writer's is tried
 // again, 200 times unless the table's commit.retry.num-retries says how often.
 //
 // A new job is refused where the destination holds batches of one with the same settings, or was last
@@ -63,6 +67,9 @@
 // Reset removes a checkpoint, so that the job is forgotten. It refuses while batches of the job are in the
 // destination, or may be, and names the snapshot to roll back to, as undo does; --force leaves their rows there.
 //
+// Config prints which files and catalogs there are, and for the catalogs of --src and --dst, or the flags in their
+// place, each setting and where it is said: a file, a variable, a flag. Secrets are hidden. It touches no catalog.
+//
 // Clean lists the data files, manifests and manifest lists that jobs left in a table and that no snapshot
 // of it names, older than three days or --older-than (36h, 10d), and removes them with --yes. Files of other
 // programs stay, and with --checkpoint those that a resume will commit. No job of another checkpoint may be
@@ -78,6 +85,7 @@
 //	    --checkpoint orders.checkpoint.json --verify row_count
 //	ice-migrate status --checkpoint orders.checkpoint.json
 //	ice-migrate clean --checkpoint orders.checkpoint.json
+//	ice-migrate config --src-catalog sqlite --src-db-path src.db
 //
 // Exit codes:
 //

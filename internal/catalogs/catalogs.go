@@ -15,7 +15,6 @@ package catalogs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,10 +46,11 @@ type Ref struct {
 	// secrets: they go to the library and nowhere else.
 	Properties map[string]string
 
-	prefix  string   // of the flags, for messages: "src-", "dst-" or none
-	origin  string   // where the database or the address comes from, for messages
-	from    string   // where the catalog is configured, for messages
-	flagged []string // the properties that flags gave
+	prefix  string            // of the flags, for messages: "src-", "dst-" or none
+	origin  string            // where the database or the address comes from, for messages
+	from    string            // where the catalog is configured, for messages
+	flagged []string          // the properties that flags gave
+	origins map[string]string // where each property comes from: a file, a variable or a flag
 }
 
 // String returns CATALOG.namespace.table, or namespace.table where the catalog's name is not known.
@@ -72,8 +72,7 @@ func (r Ref) property(key string) string {
 	case r.from != "":
 		return fmt.Sprintf("%s of catalog %q in %s", key, r.Place.Name, r.from)
 	}
-	name := strings.ToUpper(strings.ReplaceAll(r.Place.Name, "-", "_"))
-	return fmt.Sprintf("%s, or PYICEBERG_CATALOG__%s__%s", r.flag("property")+" "+key+"=…", name, strings.ToUpper(strings.ReplaceAll(key, "-", "_")))
+	return fmt.Sprintf("%s, or %s", r.flag("property")+" "+key+"=…", variableOf(r.Place.Name, key))
 }
 
 // where says what to look at when the database or the address is not what it should be.
@@ -81,7 +80,7 @@ func (r Ref) where() string {
 	switch {
 	case r.origin != "":
 		return r.origin
-	case r.Place.Kind == "rest":
+	case r.Place.Kind == "rest" || r.Place.Kind == "sql":
 		return r.flag("uri")
 	}
 	return r.flag("db-path")
@@ -109,7 +108,7 @@ func FromPlace(place rows.Place, identifier []string, env Env) (Ref, error) {
 		return r, nil
 	}
 	if kinds[place.Kind].same(c.properties, place, env) {
-		r.Properties, r.from = c.properties, c.from
+		r.Properties, r.from, r.origins = c.properties, c.from, c.origins
 	}
 	return r, nil
 }
@@ -162,8 +161,20 @@ var kinds map[string]kind
 func init() { // in init, since the functions refer to Open's own table of kinds
 	kinds = map[string]kind{
 		"sqlite": {settle: settleSQLite, same: sameSQLite, open: openSQLite},
+		"sql":    {settle: settleServer, same: sameServer, open: openServer},
 		"rest":   {settle: settleREST, same: sameREST, open: openREST},
 	}
+}
+
+// refused are kinds of PyIceberg's and Java's that are not among them, and what to do.
+var refused = map[string]string{
+	"in-memory": "it is empty in every new process: keep the tables in a catalog of type sql, whose uri is sqlite:///FILE",
+	"dynamodb":  "register its tables in a catalog of another type",
+	"bigquery":  "give the catalog's REST address, as one of type rest",
+	"nessie":    "give its REST address, as a catalog of type rest: https://HOST/iceberg",
+	"jdbc":      "say sql, with a uri postgresql://…, mysql://… or sqlite:///FILE",
+	"snowflake": "give its REST address, as a catalog of type rest",
+	"s3tables":  "give its REST address, as a catalog of type rest, with rest.sigv4-enabled",
 }
 
 // checkKind refuses kinds that this version does not have.
@@ -174,24 +185,10 @@ func checkKind(name, where string) error {
 	if where != "" {
 		where += ": "
 	}
-	return usage("%scatalog kind %q is not supported in this version, which has: %s",
-		where, name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
-}
-
-// kindOf tells the kind of a configured catalog as PyIceberg does: by its type, else by its uri.
-func kindOf(properties map[string]string) (string, error) {
-	scheme, _, ok := strings.Cut(properties["uri"], ":")
-	scheme, _, _ = strings.Cut(strings.ToLower(scheme), "+") // sqlite+pysqlite
-	switch kind := strings.ToLower(properties["type"]); {
-	case kind != "" && kind != "sql":
-		return kind, nil
-	case !ok:
-		return "", errors.New("it has no uri")
-	case scheme == "http" || scheme == "https":
-		return "rest", nil
-	case scheme == "thrift":
-		return "hive", nil
-	default:
-		return scheme, nil
+	cure := ""
+	if text := refused[name]; text != "" {
+		cure = ": " + text
 	}
+	return usage("%scatalog kind %q is not supported in this version, which has: %s%s",
+		where, name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "), cure)
 }

@@ -1,24 +1,24 @@
 package catalogs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
-	"path/filepath"
+	"os/user"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
-
-const configFile = ".pyiceberg.yaml"
 
 // Env is the part of the world that names catalogs.
 type Env struct {
 	Environ []string // NAME=value, as os.Environ has it
 	Home    string
 	Dir     string // the working directory, absolute
+
+	// Warn, if there is one, is told what in the configuration of a table's catalog is left out.
+	Warn func(text string)
 }
 
 // FromOS returns the Env of this process.
@@ -28,173 +28,229 @@ func FromOS() (Env, error) {
 		return Env{}, err
 	}
 	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "" // no home: no configuration in it
+	if err != nil { // as Python does it; without a home there is no configuration in it
+		if u, err := user.Current(); err == nil {
+			home = u.HomeDir
+		}
 	}
 	return Env{Environ: os.Environ(), Home: home, Dir: dir}, nil
+}
+
+// A configuration is what files and variables say of catalogs, by PyIceberg's rules
+// (pyiceberg/utils/config.py): the first file that is found counts alone, and variables win over it.
+// Of iceberg-go's own file the catalogs are taken whose names are in neither.
+type configuration struct {
+	files  []configFile
+	root   *setting // of PyIceberg's file and variables
+	native *setting // of iceberg-go's file
 }
 
 // configured is a catalog that a file or the environment describes.
 type configured struct {
 	properties map[string]string
-	from       string // for messages: the file, or "the environment"
+	origins    map[string]string // of each property, for messages: a file, or a variable
+	from       string            // of the whole, for messages: the file, or "the environment"
+}
+
+// configuration reads what there is.
+func (e Env) configuration() (*configuration, error) {
+	c := &configuration{}
+	var err error
+	if c.root, err = e.pyiceberg(&c.files); err != nil {
+		return nil, err
+	}
+	if err := e.variables(c.root); err != nil {
+		return nil, err
+	}
+	if c.native, err = e.icebergGo(&c.files); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // catalog returns the configured catalog of that name, which is found in whatever case; nil if
-// there is none. Variables win over the file, as with PyIceberg.
+// there is none.
 func (e Env) catalog(name string) (*configured, error) {
-	name = strings.ToLower(name)
-	path, root, err := e.file()
+	c, err := e.configuration()
 	if err != nil {
 		return nil, err
 	}
-	c := configured{properties: map[string]string{}}
-	if node := member(member(root, "catalog"), name); node != nil {
-		if node.Kind != yaml.MappingNode {
-			return nil, fmt.Errorf("%s:%d: catalog %q is not a list of properties", path, node.Line, name)
-		}
-		if err := flatten(c.properties, "", node); err != nil {
-			return nil, fmt.Errorf("%s: catalog %q: %w", path, name, err)
-		}
-		c.from = path
-	}
-	found := e.variables(func(catalog, key, value string) {
-		if catalog == name {
-			c.properties[key] = value
-		}
-	})
-	switch {
-	case c.from != "":
-	case slices.Contains(found, name):
-		c.from = "the environment"
-	default:
-		return nil, nil
-	}
-	return &c, nil
+	return c.catalog(name)
 }
 
-// notConfigured says where a catalog was looked for.
+// Configured returns the properties of the catalog of that name as files and variables have them, and
+// where each is said; nil if there is no such catalog. They may hold secrets.
+func (e Env) Configured(name string) (properties, origins map[string]string, err error) {
+	c, err := e.catalog(name)
+	if err != nil || c == nil {
+		return nil, nil, err
+	}
+	return c.properties, c.origins, nil
+}
+
+// DefaultCatalog returns the name of the catalog that is meant where none is named, and where it is said;
+// both are empty where there is none.
+func (e Env) DefaultCatalog() (name, from string, err error) {
+	c, err := e.configuration()
+	if err != nil {
+		return "", "", err
+	}
+	return c.defaultCatalog()
+}
+
+func (c *configuration) catalog(name string) (*configured, error) {
+	for _, root := range []*setting{c.root, c.native} {
+		catalogs, err := catalogsOf(root)
+		if err != nil {
+			return nil, err
+		}
+		if s := catalogs[strings.ToLower(name)]; s != nil {
+			return s.catalog(name)
+		}
+	}
+	return nil, nil
+}
+
+// catalogsOf are the catalogs of a file and variables.
+func catalogsOf(root *setting) (map[string]*setting, error) {
+	s := root.members["catalog"]
+	switch {
+	case s == nil:
+		return nil, nil
+	case s.members == nil:
+		return nil, fmt.Errorf("%s: catalog is not a list of catalogs", s.place())
+	}
+	return s.members, nil
+}
+
+// catalog is a catalog's setting with its properties joined by dots. PyIceberg knows properties by such
+// names alone, so that of a name that is there nested too the nested one is left out.
+func (s *setting) catalog(name string) (*configured, error) {
+	if s.members == nil {
+		return nil, fmt.Errorf("%s: catalog %q is not a list of properties", s.place(), name)
+	}
+	c := &configured{properties: map[string]string{}, origins: map[string]string{}}
+	c.from = "the environment"
+	var add func(prefix string, members map[string]*setting) error
+	add = func(prefix string, members map[string]*setting) error {
+		for _, key := range slices.Sorted(maps.Keys(members)) {
+			m, whole := members[key], prefix+key
+			_, there := c.properties[whole]
+			switch {
+			case m.list:
+				return fmt.Errorf("%s: property %q of catalog %q is neither text nor a mapping", m.place(), whole, name)
+			case m.members != nil:
+			case prefix != "" && there:
+			default:
+				c.properties[whole], c.origins[whole] = m.text, m.from
+				if m.line > 0 {
+					c.from = m.from
+				}
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(members)) { // deeper ones later, since they lose
+			if m := members[key]; m.members != nil {
+				if err := add(prefix+key+".", m.members); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := add("", s.members); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// defaultCatalog is the name of the catalog that is meant where none is named: default-catalog, and, as
+// with PyIceberg, "default" without it. It is empty where no such catalog is configured.
+func (c *configuration) defaultCatalog() (name, from string, err error) {
+	for _, root := range []*setting{c.root, c.native} {
+		s := root.members["default-catalog"]
+		switch {
+		case s == nil || s.members == nil && !s.list && s.text == "":
+		case s.members != nil || s.list:
+			return "", "", fmt.Errorf("%s: default-catalog is not a name", s.place())
+		default:
+			return s.text, s.from, nil
+		}
+	}
+	if there, err := c.catalog("default"); err != nil || there != nil {
+		return "default", "default", err
+	}
+	return "", "", nil
+}
+
+// names are those of all configured catalogs.
+func (c *configuration) names() []string {
+	all := map[string]*setting{}
+	for _, root := range []*setting{c.root, c.native} {
+		catalogs, _ := catalogsOf(root) // what is wrong with them was told before
+		maps.Copy(all, catalogs)
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// notConfigured says where a catalog was looked for, and which there are.
 func (e Env) notConfigured(name, pathFlag string) error {
-	path, root, err := e.file()
+	c, err := e.configuration()
 	if err != nil {
 		return err
 	}
-	known := e.variables(func(string, string, string) {})
-	if catalogs := member(root, "catalog"); catalogs != nil && catalogs.Kind == yaml.MappingNode {
-		for i := 0; i < len(catalogs.Content); i += 2 {
-			known = append(known, strings.ToLower(catalogs.Content[i].Value))
+	var read, looked []string
+	for _, f := range c.files {
+		if looked = append(looked, f.dir); f.read {
+			read = append(read, f.path)
 		}
 	}
-	slices.Sort(known)
-	known = slices.Compact(known)
-
-	where := path
-	if path == "" {
-		where = "no " + configFile + " in " + strings.Join(e.directories(), ", ")
+	where := strings.Join(read, ", ")
+	if len(read) == 0 {
+		slices.Sort(looked)
+		where = "no " + pyicebergFile + " in " + strings.Join(slices.Compact(looked), ", ")
 	}
 	has := "no catalog is"
-	if len(known) > 0 {
+	if known := c.names(); len(known) > 0 {
 		has = "configured: " + strings.Join(known, ", ")
 	}
-	return usage("catalog %q is not configured (%s; %s): add it there, set PYICEBERG_CATALOG__%s__URI, or give %s",
-		name, where, has, strings.ToUpper(strings.ReplaceAll(name, "-", "_")), pathFlag)
+	return usage("catalog %q is not configured (%s; %s): add it there, set %s, or give %s",
+		name, where, has, variableOf(name, "uri"), pathFlag)
 }
 
-// directories are those that may hold the configuration, in PyIceberg's order.
-func (e Env) directories() []string {
-	var out []string
-	for _, dir := range []string{e.variable("PYICEBERG_HOME"), e.Home, e.Dir} {
-		if dir != "" {
-			out = append(out, absolute(dir, e.Dir))
+// errNoURI says what a catalog lacks.
+var errNoURI = errors.New("it has no uri")
+
+// kindOf tells the kind of a configured catalog as PyIceberg does: by its type, else by its uri.
+func kindOf(properties map[string]string) (string, error) {
+	scheme := schemeOf(properties["uri"])
+	kind := strings.ToLower(properties["type"])
+	switch {
+	case kind == "sql" || kind == "" && (scheme == "sqlite" || isServer(scheme)):
+		if properties["uri"] == "" {
+			return "", errNoURI
 		}
+		if scheme == "sqlite" || properties["sql.dialect"] == "sqlite" && !isServer(scheme) {
+			return "sqlite", nil
+		}
+		return "sql", nil
+	case kind != "":
+		return kind, nil
+	case properties["uri"] == "":
+		return "", errNoURI
+	case strings.HasPrefix(scheme, "http"):
+		return "rest", nil
+	case scheme == "thrift":
+		return "hive", nil
 	}
-	return out
+	return "", fmt.Errorf("its uri of scheme %q does not tell its type", cmp.Or(scheme, "none"))
 }
 
-func (e Env) variable(name string) string {
-	for _, v := range e.Environ {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
-			return value
-		}
+// schemeOf is the scheme of a uri without what follows a plus sign: sqlite of sqlite+pysqlite://.
+func schemeOf(uri string) string {
+	scheme, _, ok := strings.Cut(uri, ":")
+	if !ok {
+		return ""
 	}
-	return ""
-}
-
-// variables calls set for each PYICEBERG_CATALOG__NAME__KEY, and returns the names of the
-// catalogs. In KEY "__" stands for a dot and "_" for a dash; in NAME "_" stands for a dash.
-func (e Env) variables(set func(catalog, key, value string)) (names []string) {
-	for _, v := range e.Environ {
-		name, value, _ := strings.Cut(v, "=")
-		rest, ok := strings.CutPrefix(strings.ToLower(name), "pyiceberg_catalog__")
-		if !ok {
-			continue
-		}
-		catalog, key, ok := strings.Cut(rest, "__")
-		if !ok || catalog == "" || key == "" {
-			continue
-		}
-		catalog = strings.ReplaceAll(catalog, "_", "-")
-		key = strings.ReplaceAll(strings.ReplaceAll(key, "__", "."), "_", "-")
-		set(catalog, key, value)
-		names = append(names, catalog)
-	}
-	return names
-}
-
-// file returns the path and the root of the first configuration that is not empty.
-func (e Env) file() (string, *yaml.Node, error) {
-	for _, dir := range e.directories() {
-		path := filepath.Join(dir, configFile)
-		text, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return "", nil, fmt.Errorf("catalog configuration: %w", err)
-		}
-		var doc yaml.Node
-		if err := yaml.Unmarshal(text, &doc); err != nil {
-			return "", nil, fmt.Errorf("catalog configuration %q: %w", path, err)
-		}
-		if len(doc.Content) == 0 || len(doc.Content[0].Content) == 0 {
-			continue
-		}
-		return path, doc.Content[0], nil
-	}
-	return "", nil, nil
-}
-
-// member returns the value of a key, which is found in whatever case.
-func member(node *yaml.Node, key string) *yaml.Node {
-	if node == nil || node.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i < len(node.Content); i += 2 {
-		if strings.EqualFold(node.Content[i].Value, key) {
-			return node.Content[i+1]
-		}
-	}
-	return nil
-}
-
-// flatten sets the members of node as text: PyIceberg reads no types from the file either. Keys of
-// nested mappings are joined by dots.
-func flatten(out map[string]string, prefix string, node *yaml.Node) error {
-	for i := 0; i < len(node.Content); i += 2 {
-		key, value := prefix+strings.ToLower(node.Content[i].Value), node.Content[i+1]
-		if _, twice := out[key]; twice {
-			return fmt.Errorf("line %d: property %q is there twice", value.Line, key)
-		}
-		switch value.Kind {
-		case yaml.ScalarNode:
-			out[key] = value.Value
-		case yaml.MappingNode:
-			if err := flatten(out, key+".", value); err != nil {
-				return err
-			}
-		default:
-			return fmt.Errorf("line %d: property %q is neither text nor a mapping", value.Line, key)
-		}
-	}
-	return nil
+	scheme, _, _ = strings.Cut(strings.ToLower(scheme), "+")
+	return scheme
 }

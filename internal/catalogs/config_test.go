@@ -14,7 +14,7 @@ func folder(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if text != "-" {
-		if err := os.WriteFile(filepath.Join(dir, configFile), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, pyicebergFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +55,7 @@ func TestConfiguration(t *testing.T) {
 			"PYICEBERG_CATALOG__MY_CAT__S3__ACCESS_KEY_ID=K", "pyiceberg_catalog__my_cat__uri=U"},
 			want: map[string]string{"s3.access-key-id": "K", "uri": "U"}, from: "environment"},
 		{name: "other variables", set: "-", home: "-", dir: "-", ask: "a", environ: []string{
-			"PYICEBERG_CATALOG__A=x", "PYICEBERG_CATALOG____URI=x", "PYICEBERG_MAX_WORKERS=3", "PYICEBERG_CATALOG_A_URI=x", "PATH=/bin"}},
+			"PYICEBERG_CATALOG____URI=x", "PYICEBERG_MAX_WORKERS=3", "PYICEBERG_CATALOG_A_URI=x", "PATH=/bin"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			places := map[string]string{"set": folder(t, tt.set), "home": folder(t, tt.home), "dir": folder(t, tt.dir)}
@@ -80,7 +80,7 @@ func TestConfiguration(t *testing.T) {
 			}
 			from := "the environment"
 			if dir, ok := places[tt.from]; ok {
-				from = filepath.Join(dir, configFile)
+				from = filepath.Join(dir, pyicebergFile)
 			}
 			if c.from != from {
 				t.Errorf("from %q, want %q", c.from, from)
@@ -91,11 +91,17 @@ func TestConfiguration(t *testing.T) {
 
 func TestBrokenConfiguration(t *testing.T) {
 	for name, tt := range map[string]struct{ text, says string }{
-		"no YAML":       {"catalog: [\n", configFile},
+		"no YAML":       {"catalog: [\n", pyicebergFile},
 		"not a mapping": {"catalog:\n  a: text\n", "not a list of properties"},
-		"a list":        {"catalog:\n  a:\n    x: [1, 2]\n", `"x" is neither text nor a mapping`},
-		"twice":         {"catalog:\n  a:\n    x: 1\n    X: 2\n", `"x" is there twice`},
-		"an alias":      {"catalog:\n  b: &b\n    x: 1\n  a:\n    y: *b\n", `"y" is neither`},
+		"a list":        {"catalog:\n  a:\n    x:\n    - 1\n", `property "x" of catalog "a" is neither text nor a mapping`},
+		"a flow":        {"catalog:\n  a:\n    x: [1, 2]\n", "line 3: PyIceberg takes no {…}"},
+		"twice":         {"catalog:\n  a:\n    x: 1\n    x: 2\n", `"x" is there twice`},
+		"an alias":      {"catalog:\n  b: &b\n    x: 1\n  a:\n    y: *b\n", "line 2: PyIceberg takes no anchors"},
+		"a tag":         {"catalog:\n  a:\n    x: !!str 1\n", "line 3: PyIceberg takes no tags"},
+		"a merge":       {"catalog:\n  a:\n    <<: x\n", "merge key"},
+		"two documents": {"catalog:\n  a:\n    x: 1\n---\na: 1\n", "more than one document"},
+		"text":          {"catalog\n", "it is not a mapping"},
+		"no catalogs":   {"catalog: x\n", "catalog is not a list of catalogs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := Env{Dir: folder(t, tt.text)}
@@ -106,22 +112,86 @@ func TestBrokenConfiguration(t *testing.T) {
 			}
 		})
 	}
-	env := Env{Dir: t.TempDir()}
-	if err := os.Mkdir(filepath.Join(env.Dir, configFile), 0o700); err != nil {
+	for _, environ := range [][]string{
+		{"PYICEBERG_CATALOG__A=x"}, {"PYICEBERG_CATALOG=x"}, {"PYICEBERG_CATALOG__A=x", "PYICEBERG_CATALOG__A__URI=y"},
+	} {
+		env := Env{Environ: environ}
+		if c, err := env.catalog("a"); err == nil || !strings.Contains(err.Error(), "PYICEBERG_CATALOG") {
+			t.Errorf("%q: got %+v, %v", environ, c, err)
+		}
+	}
+	env := Env{Dir: t.TempDir(), Home: folder(t, "catalog:\n  a:\n    x: 1\n")}
+	if err := os.Mkdir(filepath.Join(env.Dir, pyicebergFile), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := env.catalog("a"); err == nil {
-		t.Error("a folder in the file's place: no error")
+	if c, err := env.catalog("a"); err != nil || c == nil {
+		t.Errorf("a folder in the file's place: got %v, %v", c, err)
+	}
+}
+
+// iceberg-go's own file counts for catalogs that PyIceberg's does not name.
+func TestIcebergGoFile(t *testing.T) {
+	home, other := folder(t, "catalog:\n  a:\n    uri: 1\n"), t.TempDir()
+	for dir, text := range map[string]string{
+		home:  "default-catalog: b\ncatalog:\n  a: {uri: 2}\n  b:\n    type: sql\n    uri: sql://file:x.db?mode=rwc\n    sql-dialect: sqlite\n    credential:\n    rest: {sigv4-enabled: true}\n",
+		other: "catalog:\n  b: {uri: 3}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, icebergGoFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := Env{Home: home, Dir: "/dir"}
+	b := map[string]string{"type": "sql", "uri": "sql://file:x.db?mode=rwc", "sql.dialect": "sqlite", "credential": "", "rest.sigv4-enabled": "true"}
+	for _, tt := range []struct {
+		ask  string
+		env  Env
+		want map[string]string
+	}{
+		{"a", env, map[string]string{"uri": "1"}}, {"b", env, b},
+		{"b", Env{Home: home, Dir: "/dir", Environ: []string{"GOICEBERG_HOME=" + other}}, map[string]string{"uri": "3"}},
+		{"b", Env{Home: home, Dir: "/dir", Environ: []string{"PYICEBERG_CATALOG__B__URI=4"}}, map[string]string{"uri": "4"}},
+	} {
+		if c, err := tt.env.catalog(tt.ask); err != nil || c == nil || !maps.Equal(c.properties, tt.want) {
+			t.Errorf("%s: got %+v, %v, want %v", tt.ask, c, err, tt.want)
+		}
+	}
+	ref, err := TableFlags{Namespace: "n", Table: "t"}.Resolve(env)
+	if err != nil || ref.Place.Kind != "sqlite" || ref.Place.Name != "b" || ref.Place.DBPath != "/dir/x.db" {
+		t.Errorf("got %+v, %v", ref, err)
+	}
+}
+
+func TestDefaultCatalog(t *testing.T) {
+	a := "catalog:\n  default:\n    uri: http://d\n  a:\n    uri: http://a\n"
+	for _, tt := range []struct {
+		text    string
+		environ []string
+		want    string
+	}{
+		{"default-catalog: a\n" + a, nil, "a"}, {a, nil, "default"}, {a, []string{"PYICEBERG_DEFAULT_CATALOG=a"}, "a"},
+		{"default-catalog: a\n" + a, []string{"PYICEBERG_DEFAULT_CATALOG="}, "default"}, {"default-catalog: A\n" + a, nil, "A"},
+		{"-", nil, ""}, {"default-catalog: b\n" + a, nil, ""}, {"default-catalog:\n  x: b\n" + a, nil, ""},
+	} {
+		ref, err := TableFlags{Namespace: "n", Table: "t"}.Resolve(Env{Dir: folder(t, tt.text), Environ: tt.environ})
+		if ref.Place.Name != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%q, %q: got %q, %v", tt.text, tt.environ, ref.Place.Name, err)
+		}
 	}
 }
 
 func TestSQLitePath(t *testing.T) {
+	literal := filepath.Join(t.TempDir(), "a%20b.db") // as SQLAlchemy 2.0 reads it
+	if err := os.WriteFile(literal, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct{ uri, want, err string }{
 		{"sqlite:///rel.db", "/dir/rel.db", ""},
 		{"sqlite:///./a/../rel.db", "/dir/rel.db", ""},
 		{"sqlite:////abs.db", "/abs.db", ""},
 		{"sqlite+pysqlite:////abs.db", "/abs.db", ""},
-		{"sqlite:////a b%20#c.db?timeout=10&check_same_thread=false", "/a b%20#c.db", ""},
+		{"sqlite:////a b%20#c.db?timeout=10&check_same_thread=false", "/a b #c.db", ""},
+		{"sqlite:////100%.db", "/100%.db", ""},
+		{"sqlite:///" + literal, literal, ""},
 		{"sqlite:///file:rel.db?mode=ro&uri=true", "/dir/rel.db", ""},
 		{"sqlite:///file:///abs.db?uri=true", "/abs.db", ""},
 		{"sqlite://", "", "memory"},

@@ -35,7 +35,7 @@ catalog:
   bare:
     warehouse: wh
 `
-	if err := os.WriteFile(filepath.Join(home, configFile), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(home, pyicebergFile), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return Env{Home: home, Dir: "/work dir"}
@@ -68,6 +68,7 @@ func TestResolvePair(t *testing.T) {
 		return rows.Place{Kind: "rest", Name: name, URI: uri, Prefix: prefix, Warehouse: warehouse}
 	}
 	prod := sqlite("prod", "/data/prod.db", "s3://lake/wh")
+	pg := rows.Place{Kind: "sql", Name: "pg", URI: "postgresql://localhost/db"}
 	for _, tt := range []struct {
 		name     string
 		line     []string
@@ -171,9 +172,25 @@ func TestResolvePair(t *testing.T) {
 			dst:  Ref{Place: rest("nope", "http://c", "", ""), Identifier: []string{"a", "u"}},
 		},
 
-		{name: "other kind", line: []string{"--src-catalog=glue", "--src-namespace=a", "--src-table=t"}, err: `--src-catalog: catalog kind "glue" is not supported in this version, which has: rest, sqlite`},
+		{name: "configured, postgres", line: []string{"--src=pg.a.t", "--dst-namespace=b"},
+			src: Ref{Place: pg, Identifier: []string{"a", "t"}}, dst: Ref{Place: pg, Identifier: []string{"b", "t"}}},
+		{name: "servers by their addresses", line: []string{"--src-uri=postgresql+psycopg://u:hunter2%40@h:5433/d%2Fe?sslmode=require", "--src-namespace=a", "--src-table=t", "--dst-catalog=sql", "--dst-catalog-name=x", "--dst-uri=mysql+pymysql://u:hunter2@h/d"},
+			src: Ref{Place: rows.Place{Kind: "sql", URI: "postgresql://h:5433/d%2Fe"}, Identifier: []string{"a", "t"}},
+			dst: Ref{Place: rows.Place{Kind: "sql", Name: "x", URI: "mysql://h/d"}, Identifier: []string{"a", "t"}}},
+		{name: "sqlite by its uri", line: []string{"--src-uri=sqlite:////a.db", "--src-namespace=a", "--src-table=t", "--dst-catalog=sql", "--dst-db-path=b.db"},
+			src: Ref{Place: sqlite("", "/a.db", ""), Identifier: []string{"a", "t"}}, dst: Ref{Place: sqlite("", "/work dir/b.db", ""), Identifier: []string{"a", "t"}}},
+		{name: "other kind", line: []string{"--src-catalog=glue", "--src-namespace=a", "--src-table=t"}, err: `--src-catalog: catalog kind "glue" is not supported in this version, which has: rest, sql, sqlite`},
 		{name: "no address", line: []string{"--src-catalog=rest", "--src-namespace=a", "--src-table=t"}, err: "--src-uri is missing"},
-		{name: "no address either", line: []string{"--src-uri=sqlite:///hunter2", "--src-namespace=a", "--src-table=t"}, err: `--src-uri: want a uri such as https://HOST/PATH, not one of scheme "sqlite"`},
+		{name: "no address either", line: []string{"--src-uri=ftp://hunter2", "--src-namespace=a", "--src-table=t"}, err: `--src-uri: want a uri such as https://HOST/PATH, not one of scheme "ftp"`},
+		{name: "a server's address for rest", line: []string{"--src-catalog=rest", "--src-uri=postgresql://u:hunter2@h/d", "--src-namespace=a", "--src-table=t"}, err: `not one of scheme "postgresql"`},
+		{name: "a server's address as a file", line: []string{"--src-db-path=postgresql://u:hunter2@h/d", "--src-namespace=a", "--src-table=t"}, err: `give the address of a server as --src-uri`},
+		{name: "another server", line: []string{"--src-catalog=sql", "--src-uri=oracle://u:hunter2@h/d", "--src-namespace=a", "--src-table=t"}, err: `databases of the dialect "oracle" are not supported`},
+		{name: "a port that is none", line: []string{"--src-uri=postgresql://u:a@hunter2:b@h/d", "--src-namespace=a", "--src-table=t"}, err: "written %40"},
+		{name: "a password that is not encoded", line: []string{"--src-uri=postgresql://u:a@hunter2@h/d", "--src-namespace=a", "--src-table=t"}, err: "written %40"},
+		{name: "a parameter that is none", line: []string{"--src-uri=postgresql://u:hunter2@h/d?pool=hunter2", "--src-namespace=a", "--src-table=t"}, err: `parameter "pool"`},
+		{name: "in memory", line: []string{"--src-catalog=in-memory", "--src-namespace=a", "--src-table=t"}, err: `uri is sqlite:///FILE`},
+		{name: "dynamodb", line: []string{"--src-catalog=dynamodb", "--src-namespace=a", "--src-table=t"}, err: `register its tables in a catalog of another type`},
+		{name: "property twice, of both", line: []string{"--src=prod.a.t", "--property=x=1", "--property=x=2"}, err: "--property x is there twice"},
 		{name: "an address that cannot be read", line: []string{"--src-uri=http://hunter2:%/", "--src-namespace=a", "--src-table=t"}, err: "--src-uri: want a uri"},
 		{name: "an address for sqlite", line: []string{"--src-catalog=sqlite", "--src-uri=http://a", "--src-namespace=a", "--src-table=t"}, err: "a sqlite catalog is a file: give --src-db-path"},
 		{name: "a file for rest", line: []string{"--src-catalog=rest", "--src-db-path=a.db", "--src-namespace=a", "--src-table=t"}, err: "give --src-uri"},
@@ -182,7 +199,6 @@ func TestResolvePair(t *testing.T) {
 		{name: "property twice", line: []string{"--src-uri=http://a", "--src-property=Token=hunter2", "--src-property=token=hunter2", "--src-namespace=a", "--src-table=t"}, err: "token is there twice"},
 		{name: "another authentication", line: []string{"--src-uri=http://a", "--src-property=auth.type=entra", "--src-namespace=a", "--src-table=t"}, err: "--src-property auth.type=…: this kind of authentication is not supported"},
 		{name: "no time", line: []string{"--src-uri=http://a", "--src-property=rest.client.socket-timeout-ms=1s", "--src-namespace=a", "--src-table=t"}, err: `"1s": want milliseconds`},
-		{name: "configured, postgres", line: []string{"--src=pg.a.t"}, err: `catalog kind "postgresql" is not supported`},
 		{name: "configured, no uri", line: []string{"--src=bare.a.t"}, err: `it has no uri`},
 		{name: "kinds contradict", line: []string{"--src-catalog=rest", "--src-catalog-name=prod", "--src-namespace=a", "--src-table=t"}, err: `catalog "prod" is of kind "sqlite"`},
 		{name: "not configured", line: []string{"--src=nope.a.t"}, err: `configured: away, bare, pg, prod, rel`},

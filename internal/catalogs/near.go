@@ -3,8 +3,6 @@ package catalogs
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,8 +28,8 @@ type listed struct {
 }
 
 // notThere says that the table does not exist, what is near, and the cure.
-func notThere(ctx context.Context, ref Ref, mode Mode, db *sql.DB) error {
-	all, err := listTables(ctx, db)
+func (d database) notThere(ctx context.Context, ref Ref, mode Mode) error {
+	all, err := d.tables(ctx)
 	if err != nil {
 		return ref.databaseError(err)
 	}
@@ -42,7 +40,7 @@ func notThere(ctx context.Context, ref Ref, mode Mode, db *sql.DB) error {
 		same := plan.FormatPath(t.identifier) == want
 		switch {
 		case t.name == ref.Place.Name && same && !t.located:
-			return &notThereError{fmt.Sprintf("table %s has no metadata location in catalog database %q: it was never committed", ref, ref.Place.DBPath)}
+			return &notThereError{fmt.Sprintf("table %s has no metadata location in catalog database %q: it was never committed", ref, ref.store())}
 		case t.name == ref.Place.Name || ref.Place.Name == "":
 			here = append(here, t)
 		case same:
@@ -50,9 +48,9 @@ func notThere(ctx context.Context, ref Ref, mode Mode, db *sql.DB) error {
 		}
 	}
 
-	text := fmt.Sprintf("table %s is not in catalog database %q", want, ref.Place.DBPath)
+	text := fmt.Sprintf("table %s is not in catalog database %q", want, ref.store())
 	if ref.Place.Name != "" {
-		text = fmt.Sprintf("table %s is not in catalog %q of database %q", want, ref.Place.Name, ref.Place.DBPath)
+		text = fmt.Sprintf("table %s is not in catalog %q of database %q", want, ref.Place.Name, ref.store())
 	}
 	switch tables := near(ref.Identifier, here); {
 	case len(elsewhere) > 0:
@@ -72,8 +70,8 @@ func notThere(ctx context.Context, ref Ref, mode Mode, db *sql.DB) error {
 	return &notThereError{text}
 }
 
-func listTables(ctx context.Context, db *sql.DB) ([]listed, error) {
-	rows, err := db.QueryContext(ctx, `SELECT catalog_name, table_namespace, table_name, metadata_location IS NOT NULL
+func (d database) tables(ctx context.Context) ([]listed, error) {
+	rows, err := d.db.QueryContext(ctx, `SELECT catalog_name, table_namespace, table_name, metadata_location IS NOT NULL
 		FROM iceberg_tables ORDER BY 1, 2, 3`)
 	if err != nil {
 		return nil, err
@@ -90,18 +88,6 @@ func listTables(ctx context.Context, db *sql.DB) ([]listed, error) {
 		out = append(out, t)
 	}
 	return out, rows.Err()
-}
-
-// levels splits a namespace as the SQL catalog stores it: joined by dots, or, where a level holds
-// a dot, as JSON behind a mark of iceberg-go's (case 69).
-func levels(stored string) []string {
-	if text, ok := strings.CutPrefix(stored, "__iceberg_namespace_v1__:"); ok {
-		var out []string
-		if json.Unmarshal([]byte(text), &out) == nil && len(out) > 0 {
-			return out
-		}
-	}
-	return strings.Split(stored, ".")
 }
 
 // near returns up to five tables whose names are like the wanted one's, the most alike first: the

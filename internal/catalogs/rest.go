@@ -28,10 +28,11 @@ func settleREST(ref *Ref, f TableFlags, env Env) error {
 	if f.DBPath != "" {
 		return usage("%s is the database of a sqlite catalog; a rest catalog is reached at an address: give %s", ref.flag("db-path"), ref.flag("uri"))
 	}
-	full := ref.Properties["uri"]
+	full, from := ref.Properties["uri"], ref.origins["uri"]
 	switch {
 	case f.URI != "":
-		full, ref.origin = f.URI, ref.flag("uri")
+		full, from = f.URI, ref.flag("uri")
+		ref.origin = from
 	case ref.Place.URI != "" && !sameAddress(full, ref.Place.URI):
 		full = ref.Place.URI
 	case full == "":
@@ -47,11 +48,7 @@ func settleREST(ref *Ref, f TableFlags, env Env) error {
 	if _, err := callTimeout(ref.Properties); err != nil {
 		return usage("%s: %v", ref.property(timeoutKey), err)
 	}
-	ref.Properties = maps.Clone(ref.Properties)
-	if ref.Properties == nil {
-		ref.Properties = map[string]string{}
-	}
-	ref.Properties["uri"] = full
+	ref.setProperty("uri", full, from)
 	ref.Place.URI = address
 	ref.Place.Prefix = cmp.Or(ref.Properties["prefix"], ref.Place.Prefix)
 	ref.Place.Warehouse = cmp.Or(withoutUser(f.Warehouse), ref.Place.Warehouse)
@@ -196,11 +193,13 @@ func tlsOf(p iceberg.Properties) (*tls.Config, error) {
 // timeoutKey is Java's name of the property that bounds one call.
 const timeoutKey = "rest.client.socket-timeout-ms"
 
+const defaultTimeout = 2 * time.Minute
+
 // callTimeout is how long one call to the server may take.
 func callTimeout(p map[string]string) (time.Duration, error) {
 	text := p[timeoutKey]
 	if text == "" {
-		return 2 * time.Minute, nil
+		return defaultTimeout, nil
 	}
 	ms, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || ms < 1 {

@@ -88,6 +88,7 @@ func (c *restCatalog) LoadTable(ctx context.Context, identifier table.Identifier
 
 // load loads a table as the library has it.
 func (c *restCatalog) load(ctx context.Context, identifier table.Identifier) (t *table.Table, err error) {
+	ctx = about(ctx, identifier)
 	err = c.call(ctx, func(inner *rest.Catalog) (err error) {
 		t, err = inner.LoadTable(ctx, identifier)
 		return err
@@ -100,6 +101,7 @@ func (c *restCatalog) CommitTable(ctx context.Context, identifier table.Identifi
 	if c.mode != ReadWrite {
 		return nil, "", c.refuse("a commit")
 	}
+	ctx = about(ctx, identifier)
 	err = c.call(ctx, func(inner *rest.Catalog) (err error) {
 		meta, location, err = inner.CommitTable(ctx, identifier, requirements, updates)
 		return err
@@ -125,7 +127,7 @@ func (f *restFiles) fs(ctx context.Context) (iceio.IO, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	ctx = context.WithoutCancel(ctx) // each call to the server has a deadline of its own
+	ctx = about(context.WithoutCancel(ctx), f.identifier) // each call to the server has a deadline of its own
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fs, err := f.open(ctx)
@@ -150,6 +152,7 @@ func (c *restCatalog) ListTables(ctx context.Context, namespace table.Identifier
 
 // CheckTableExists implements catalog.Catalog.
 func (c *restCatalog) CheckTableExists(ctx context.Context, identifier table.Identifier) (there bool, err error) {
+	ctx = about(ctx, identifier)
 	err = c.call(ctx, func(inner *rest.Catalog) (err error) {
 		there, err = inner.CheckTableExists(ctx, identifier)
 		return err

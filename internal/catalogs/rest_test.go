@@ -161,6 +161,29 @@ func TestOpenREST(t *testing.T) {
 	}
 }
 
+// A table whose name looks like an encoded one is not taken for the one that it looks like.
+func TestRESTPercent(t *testing.T) {
+	f := newFakeREST(t)
+	for _, method := range []string{"GET", "POST"} {
+		f.answers[method+" /namespaces/a/tables/%74"] = f.answers[method+" /namespaces/a/tables/t"]
+	}
+	ref := f.ref()
+	ref.Identifier = []string{"a", "%74"}
+	o := opened(t, ref, ReadWrite)
+	if _, _, err := o.Catalog.CommitTable(t.Context(), ref.Identifier, nil, nil); !errors.Is(err, table.ErrCommitFailed) {
+		t.Error(err)
+	}
+	for _, r := range f.requests {
+		if strings.Contains(r, "/tables/t") {
+			t.Errorf("%s was asked for", r)
+		}
+	}
+	ref.Identifier = []string{"a", "%75"}
+	if _, err := Open(t.Context(), ref, ReadOnly); !errors.Is(err, catalog.ErrNoSuchTable) {
+		t.Error(err)
+	}
+}
+
 // TestRESTReadOnly: nothing is written by a catalog that is opened to read.
 func TestRESTReadOnly(t *testing.T) {
 	f := newFakeREST(t)

@@ -18,6 +18,8 @@ import (
 //   - each request has a deadline, the reading of its answer included: the library has none, and a server
 //     that stalls would hold a commit for ever;
 //   - a user and a query in the address are added here, so that no error of the library can name them;
+//   - a table's name that holds a percent sign is encoded as it should be: the library asks for the table A
+//     where "%41" is meant;
 //   - a load asks for all snapshots, whatever the server's configuration says: where snapshot-loading-mode
 //     is refs the library asks for the heads alone, and the marks in all others would not be found.
 type transport struct {
@@ -49,8 +51,40 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
+// tableName is the key by which a context holds the name of the table that a call is for.
+type tableName struct{}
+
+// about returns a context for calls about a table.
+func about(ctx context.Context, identifier []string) context.Context {
+	if name := identifier[len(identifier)-1]; strings.Contains(name, "%") {
+		return context.WithValue(ctx, tableName{}, name)
+	}
+	return ctx
+}
+
+// encodeName puts the name of the table that a call is for into the address.
+func encodeName(r *http.Request) {
+	const route = "/tables/"
+	path := r.URL.EscapedPath()
+	name, ok := r.Context().Value(tableName{}).(string)
+	at := strings.LastIndex(path, route)
+	if !ok || at < 0 {
+		return
+	}
+	at += len(route)
+	end := len(path)
+	if more := strings.IndexByte(path[at:], '/'); more >= 0 {
+		end = at + more
+	}
+	fixed := path[:at] + url.PathEscape(name) + path[end:]
+	if plain, err := url.PathUnescape(fixed); err == nil {
+		r.URL.Path, r.URL.RawPath = plain, fixed
+	}
+}
+
 // complete adds what the library does not know or gets wrong.
 func (t *transport) complete(r *http.Request) {
+	encodeName(r)
 	query := r.URL.Query()
 	if query.Get("snapshots") == "refs" {
 		query.Set("snapshots", "all")

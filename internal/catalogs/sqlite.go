@@ -8,48 +8,48 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/catalog"
 	icesql "github.com/apache/iceberg-go/catalog/sql"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"icepipe/pkg/plan"
 	"icepipe/pkg/rows"
 )
 
 // busyTimeout is how long, in milliseconds, a statement waits for another process's lock (case 73).
 const busyTimeout = "10000"
 
-// settleSQLite finds the database: the path given, the configured uri, or base's.
+// settleSQLite finds the database: the path or uri given, the configured uri, or base's.
 func settleSQLite(ref *Ref, f TableFlags, env Env) error {
-	given := f.DBPath
-	if f.URI != "" {
-		return usage("%s is the address of a rest catalog; a sqlite catalog is a file: give %s", ref.flag("uri"), ref.flag("db-path"))
-	}
 	ref.Place.Warehouse = absolute(cmp.Or(withoutUser(f.Warehouse), ref.Place.Warehouse), env.Dir)
+	given, flag := f.DBPath, ref.flag("db-path")
+	if f.URI != "" {
+		if schemeOf(f.URI) != "sqlite" {
+			return usage("%s is the address of a server; a sqlite catalog is a file: give %s", ref.flag("uri"), ref.flag("db-path"))
+		}
+		if given != "" {
+			return usage("%s and %s say the same thing twice: leave one out", ref.flag("uri"), flag)
+		}
+		given, flag = f.URI, ref.flag("uri")
+	}
 	switch {
-	case strings.HasPrefix(given, "sqlite:"):
+	case strings.HasPrefix(given, "sqlite:"), strings.HasPrefix(given, "sqlite+"):
 		path, err := sqlitePath(given, env.Dir)
 		if err != nil {
-			return usage("%s: %v", ref.flag("db-path"), err)
+			return usage("%s: %v", flag, err)
 		}
-		ref.Place.DBPath, ref.origin = path, ref.flag("db-path")
+		ref.Place.DBPath, ref.origin = path, flag
+	case isServer(schemeOf(given)) && strings.Contains(given, "://"):
+		return usage("%s is the file of a sqlite catalog; give the address of a server as %s", flag, ref.flag("uri"))
 	case given != "":
-		path := given
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(env.Dir, path)
-		}
-		ref.Place.DBPath, ref.origin = path, ref.flag("db-path")
+		ref.Place.DBPath, ref.origin = absolutePath(given, env.Dir), flag
 	case ref.Place.DBPath != "":
 	case ref.Properties["uri"] != "":
-		path, err := sqlitePath(ref.Properties["uri"], env.Dir)
+		path, err := configuredSQLite(ref.Properties, env.Dir)
 		if err != nil {
 			return fmt.Errorf("%s: %w", ref.origin, err)
 		}
@@ -62,32 +62,64 @@ func settleSQLite(ref *Ref, f TableFlags, env Env) error {
 
 // sameSQLite tells whether configured properties are those of the database at place.
 func sameSQLite(properties map[string]string, place rows.Place, env Env) bool {
-	path, err := sqlitePath(properties["uri"], env.Dir)
+	path, err := configuredSQLite(properties, env.Dir)
 	return err == nil && path == place.DBPath
 }
 
+// configuredSQLite is the database of a configured catalog. iceberg-go's own configuration names it as
+// Go's driver wants it: file:PATH, or a path.
+func configuredSQLite(properties map[string]string, dir string) (string, error) {
+	uri := properties["uri"]
+	if properties["sql.dialect"] != "sqlite" || schemeOf(uri) == "sqlite" {
+		return sqlitePath(uri, dir)
+	}
+	path := beforeQuery(strings.TrimPrefix(strings.TrimPrefix(uri, "sql://"), "file:"))
+	if path == "" || path == ":memory:" {
+		return "", errInMemory
+	}
+	return absolutePath(path, dir), nil
+}
+
+func absolutePath(path, dir string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// errInMemory says that a database cannot be shared with the program that made it.
+var errInMemory = errors.New("a database in memory is empty in every new process: name a file, sqlite:///PATH")
+
 // sqlitePath translates a uri as PyIceberg hands it to SQLAlchemy: three slashes before a path
-// from the working directory, four before one from the root. Nothing in it is percent-encoded.
+// from the working directory, four before one from the root. SQLAlchemy decodes percent signs from 2.1 on:
+// where there is no such file, and one that is named as it is written, that one is meant.
 func sqlitePath(uri, dir string) (string, error) {
 	scheme, rest, _ := strings.Cut(uri, "://")
-	if scheme, _, _ = strings.Cut(scheme, "+"); scheme != "sqlite" {
+	if scheme, _, _ = strings.Cut(scheme, "+"); !strings.EqualFold(scheme, "sqlite") {
 		return "", fmt.Errorf("want a uri sqlite:///PATH")
 	}
 	path, ok := strings.CutPrefix(rest, "/")
 	if !ok && rest != "" {
-		return "", fmt.Errorf("uri %q: want three slashes before a path from the working directory, four before one from the root", "sqlite://"+beforeQuery(rest))
+		return "", errors.New("the uri of a sqlite catalog has three slashes before a path from the working directory, four before one from the root: sqlite:///PATH")
 	}
 	path = beforeQuery(path)
 	if file, ok := strings.CutPrefix(path, "file:"); ok { // SQLite's own form, with uri=true
 		path = strings.TrimPrefix(file, "//")
 	}
 	if path == "" || path == ":memory:" {
-		return "", errors.New("a database in memory is empty in every new process: name a file, sqlite:///PATH")
+		return "", errInMemory
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
+	written := filepath.Clean(absolutePath(path, dir))
+	decoded := filepath.Clean(absolutePath(unquote(path), dir))
+	if decoded != written && !isFile(decoded) && isFile(written) {
+		return written, nil
 	}
-	return filepath.Clean(path), nil
+	return decoded, nil
+}
+
+func isFile(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func beforeQuery(s string) string {
@@ -96,107 +128,12 @@ func beforeQuery(s string) string {
 }
 
 // openSQLite opens the database, finds the name under which it lists the table, and loads it.
-func openSQLite(ctx context.Context, ref Ref, mode Mode) (_ *Opened, err error) {
+func openSQLite(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
 	db, done, err := openDatabase(ctx, ref, mode)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			done()
-		}
-	}()
-
-	properties := iceberg.Properties{}
-	maps.Copy(properties, ref.Properties)
-	if ref.Place.Warehouse != "" {
-		properties["warehouse"] = ref.Place.Warehouse
-	}
-	properties["init_catalog_tables"] = "false"           // creates nothing (case 91)
-	delete(properties, icesql.SchemaVersionKey)           // and migrates nothing (case 74)
-	named := func(name string) (*icesql.Catalog, error) { // costs two look-ups in the schema
-		return icesql.NewCatalog(name, db, icesql.SQLite, properties)
-	}
-
-	names, err := catalogNames(ctx, db)
-	if err != nil {
-		return nil, ref.databaseError(err)
-	}
-	if ref.Place.Name == "" {
-		if ref.Place.Name, err = findName(ctx, ref, names, named); err != nil {
-			return nil, err
-		}
-	}
-	cat, err := named(ref.Place.Name)
-	if err != nil {
-		return nil, ref.databaseError(err)
-	}
-	if view, err := cat.CheckViewExists(ctx, ref.Identifier); err != nil {
-		return nil, ref.databaseError(err)
-	} else if view {
-		return nil, fmt.Errorf("%s is a view, not a table: name the table that it reads", ref)
-	}
-	opened := sqliteCatalog{Catalog: cat, ref: ref, db: db, properties: properties, last: &lastCommit{}}
-	tbl, err := opened.LoadTable(ctx, ref.Identifier)
-	if errors.Is(err, catalog.ErrNoSuchTable) {
-		return nil, notThere(ctx, ref, mode, db)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("load table %s: %w", ref, err)
-	}
-	return &Opened{Catalog: opened, Table: tbl, Ref: ref, close: func() error {
-		return errors.Join(cat.Close(), done())
-	}}, nil
-}
-
-// findName returns the one name under which the database lists the table.
-func findName(ctx context.Context, ref Ref, names []string, named func(string) (*icesql.Catalog, error)) (string, error) {
-	var found []string
-	for _, name := range names {
-		cat, err := named(name)
-		if err != nil {
-			return "", ref.databaseError(err)
-		}
-		table, err := cat.CheckTableExists(ctx, ref.Identifier)
-		if err != nil {
-			return "", ref.databaseError(err)
-		}
-		view, err := cat.CheckViewExists(ctx, ref.Identifier)
-		if err != nil {
-			return "", ref.databaseError(err)
-		}
-		if table || view {
-			found = append(found, name)
-		}
-	}
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return "", fmt.Errorf("table %s is in catalog database %q under the names %s: choose one with %s",
-			plan.FormatPath(ref.Identifier), ref.Place.DBPath, quoted(found), ref.flag("catalog-name"))
-	case len(names) == 1:
-		return names[0], nil // loading the table tells what is near
-	}
-	return "", nil
-}
-
-// catalogNames returns the names of the catalogs that share the database.
-func catalogNames(ctx context.Context, db *sql.DB) ([]string, error) {
-	rows, err := db.QueryContext(ctx, `SELECT DISTINCT catalog_name FROM iceberg_tables ORDER BY 1`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var names []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
+	return openIn(ctx, ref, mode, database{db: db, dialect: icesql.SQLite, done: done})
 }
 
 // openDatabase opens the database for its mode; done closes it.
@@ -296,8 +233,8 @@ func checkDatabase(ref Ref) (wal bool, err error) {
 	return header[19] == 2, nil
 }
 
-// databaseError names the database in an error of SQLite.
-func (r Ref) databaseError(err error) error {
+// sqliteError names the database in an error of SQLite.
+func (r Ref) sqliteError(err error) error {
 	var cure string
 	var se *sqlite.Error
 	if errors.As(err, &se) {

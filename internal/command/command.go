@@ -55,6 +55,7 @@ func Main(name string) {
 	if w.Env, err = catalogs.FromOS(); err != nil {
 		os.Exit(report(w, err))
 	}
+	w.Env.Warn = func(text string) { fmt.Fprintf(w.Stderr, "Warning: %s\n", text) }
 	os.Exit(Run(ctx, name, w))
 }
 

@@ -10,12 +10,13 @@ import (
 // migrateProgram is ice-migrate.
 type migrateProgram struct {
 	versionFlag
-	Run_    runCommand     `cmd:"" name:"run" default:"withargs" help:"Migrate (the default). ice-migrate status, recover, undo, redo, reset and clean see to a job; each has its --help."`
+	Run_    runCommand     `cmd:"" name:"run" default:"withargs" help:"Migrate (the default). ice-migrate status, recover, undo, redo, reset and clean see to a job, config shows what is configured; each has its --help."`
 	Status  statusCommand  `cmd:"" help:"Say where a job stands, by its checkpoint, and what another run would do."`
 	Recover recoverCommand `cmd:"" help:"Make a lost checkpoint anew, from the marks in the destination and the flags that the job was begun with."`
 	Undo    undoCommand    `cmd:"" help:"Take a job's batches back: put the destination back to the snapshot that it was at before the job."`
 	Redo    redoCommand    `cmd:"" help:"Put back what undo took, while its snapshots are retained."`
 	Reset   resetCommand   `cmd:"" help:"Forget a job: remove its checkpoint."`
+	Config  configCommand  `cmd:"" help:"Print what is in force of the configuration of both catalogs, and where it is said; secrets are hidden."`
 	Clean   cleanCommand   `cmd:"" help:"List, and with --yes remove, files that jobs left in a table and that no snapshot names."`
 }
 

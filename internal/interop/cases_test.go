@@ -132,6 +132,8 @@ func (l *lab) plain(t *testing.T, f *fixture, way string) *move {
 		m.scan = [][2]string{{"select", "id,old_name,f,at"}}
 		m.plan = append(m.plan, "--on-missing-in-source", "null")
 		m.want = l.expected(t, f, "after", nil)
+	case "up_added":
+		m.plan = append(m.plan, "--on-missing-in-dest", "auto_add")
 	}
 	return m
 }

@@ -39,7 +39,15 @@ func newStand(t *testing.T, options ...string) *stand {
 		filepath.Join(deps, "jars"), filepath.Join(root, ".cache", "rest"),
 		"--db", filepath.Join(s.dir, "rest.db"), "--warehouse", "file://" + filepath.Join(s.dir, "rest"),
 	}, options...)
-	server := exec.Command(filepath.Join(root, "testdata", "interop", "rest", "run.sh"), args...)
+	s.endpoint = serve(t, filepath.Join(root, "testdata", "interop", "rest", "run.sh"), args...)
+	s.client = map[string]string{"type": "rest", "uri": s.endpoint}
+	return s
+}
+
+// serve starts a server of testdata/interop, which ends with the test, and returns the line that it prints.
+func serve(t *testing.T, path string, args ...string) string {
+	t.Helper()
+	server := exec.Command(path, args...)
 	in, err := server.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +71,7 @@ func newStand(t *testing.T, options ...string) *stand {
 	if err != nil {
 		t.Fatalf("the server did not start: %v\n%s", err, said.String())
 	}
-	s.endpoint = strings.TrimSpace(line)
-	s.client = map[string]string{"type": "rest", "uri": s.endpoint}
-	return s
+	return strings.TrimSpace(line)
 }
 
 // control steers the server or reads from it.

@@ -89,7 +89,7 @@ func TestUpsertPairs(t *testing.T) {
 
 // leastUpserts is as leastCases; a third of them make one snapshot alone.
 const (
-	leastUpserts         = 107
+	leastUpserts         = 110
 	leastUpsertSnapshots = 175
 )
 

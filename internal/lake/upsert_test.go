@@ -207,7 +207,7 @@ func TestUpsertDeleteFiles(t *testing.T) {
 	}
 }
 
-// What is to go is where it is said to be, or the commit fails, and is not tried again.
+// What is to go is where it is said to be, or the commit fails, and is not tried again (case 79).
 func TestUpsertRefused(t *testing.T) {
 	eachMode(t, func(t *testing.T, version string, mode DeleteMode) {
 		tbl := newTable(t, idAndText(), unpartitioned(), version)

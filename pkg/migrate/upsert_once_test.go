@@ -53,6 +53,9 @@ func TestUpsertOnce(t *testing.T) {
 	for w, way := range ways {
 		for b, batch := range thin[int64](1, 2, 7, 100) {
 			for p, policy := range []string{"", migrate.DuplicateLast, migrate.DuplicateFirst, migrate.DuplicateError} {
+				if batch != 2 && way.version > 1 && way.mode == migrate.DeleteCopyOnWrite {
+					continue // as version 1 has it
+				}
 				want := [][]string{last, last, first, nil}[p]
 				f := []form{one, three}[(w+b+p)%2]
 				t.Run(fmt.Sprintf("v%d %s, batches of %d, %s, %s", way.version, way.mode, batch, policy, f.name), func(t *testing.T) {

@@ -40,7 +40,7 @@ func (j *job) broken(t *testing.T, k int) {
 func TestUpsertOnceResume(t *testing.T) {
 	for w, way := range ways {
 		for _, k := range thin(0, 1, 2, 3, 4) {
-			for _, policy := range []string{"", migrate.DuplicateFirst} {
+			for _, policy := range [][]string{{""}, {"", migrate.DuplicateFirst}}[k%2] {
 				f := []form{one, three}[(w+k)%2]
 				t.Run(fmt.Sprintf("v%d %s, %s, broken after %d, then %s", way.version, way.mode, policy, k, f.name), func(t *testing.T) {
 					j := onceUpsert(t, way.version, way.mode)
@@ -133,6 +133,9 @@ func TestUpsertOnceMeetsOthers(t *testing.T) {
 			"one more of an equal row":   {func(t *testing.T, j *job) { j.to.insert(t, "dst", row(9, "theirs")) }, nil, true},
 		} {
 			for i, when := range []string{"before the commit", "while it rests"} {
+				if i == 1 && w%2 == 0 {
+					continue
+				}
 				t.Run(fmt.Sprintf("v%d %s, %s %s", way.version, way.mode, name, when), func(t *testing.T) {
 					j := onceUpsert(t, way.version, way.mode)
 					retried(t, j)

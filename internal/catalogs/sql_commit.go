@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/apache/iceberg-go"
@@ -44,8 +45,11 @@ func (l *lastCommit) keep(identifier table.Identifier, metadata table.Metadata, 
 	l.identifier, l.metadata, l.location = identifier, metadata, location
 }
 
-// CommitTable implements catalog.Catalog.
-func (c sqliteCatalog) CommitTable(ctx context.Context, identifier table.Identifier, requirements []table.Requirement, updates []table.Update) (table.Metadata, string, error) {
+// CommitTable implements catalog.Catalog. A catalog that is opened ReadOnly refuses it.
+func (c sqlCatalog) CommitTable(ctx context.Context, identifier table.Identifier, requirements []table.Requirement, updates []table.Update) (table.Metadata, string, error) {
+	if c.mode != ReadWrite {
+		return nil, "", fmt.Errorf("catalog database %q: a commit is not for this program", c.ref.store())
+	}
 	meta, location, err := c.commitOnLast(ctx, identifier, requirements, updates)
 	if errors.Is(err, errNotOnLast) {
 		meta, location, err = c.Catalog.CommitTable(ctx, identifier, requirements, updates)
@@ -62,14 +66,15 @@ var errNotOnLast = errors.New("not on the last commit")
 // commitOnLast commits on the metadata of the last commit, as the library does on what it loads: the
 // requirements are checked, the metadata is written to a new file, and the row is made to name that file
 // if it still names the one before.
-func (c sqliteCatalog) commitOnLast(ctx context.Context, identifier table.Identifier, requirements []table.Requirement, updates []table.Update) (table.Metadata, string, error) {
-	if len(identifier) != 2 {
-		return nil, "", errNotOnLast // how the namespace is stored is the library's to know
+func (c sqlCatalog) commitOnLast(ctx context.Context, identifier table.Identifier, requirements []table.Requirement, updates []table.Update) (table.Metadata, string, error) {
+	namespace, name := identifier[:len(identifier)-1], identifier[len(identifier)-1]
+	if strings.Contains(strings.Join(namespace, "."), namespaceMark) {
+		return nil, "", errNotOnLast // which of two forms it has is the library's to find
 	}
 	var now string
-	key := []any{c.ref.Place.Name, identifier[0], identifier[1]}
-	err := c.db.QueryRowContext(ctx, `SELECT metadata_location FROM iceberg_tables
-		WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?`, key...).Scan(&now)
+	key := []any{c.ref.Place.Name, stored(namespace), name}
+	err := c.db.QueryRowContext(ctx, c.bind(`SELECT metadata_location FROM iceberg_tables
+		WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?`), key...).Scan(&now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, "", errNotOnLast
 	}
@@ -98,8 +103,8 @@ func (c sqliteCatalog) commitOnLast(ctx context.Context, identifier table.Identi
 	if err != nil {
 		return nil, "", err
 	}
-	done, err := c.db.ExecContext(ctx, `UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?
-		WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?`,
+	done, err := c.db.ExecContext(ctx, c.bind(`UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?
+		WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?`),
 		append([]any{location, now}, append(key, now)...)...)
 	if err != nil {
 		return nil, "", fmt.Errorf("error updating table information: %w", err)
@@ -115,7 +120,7 @@ func (c sqliteCatalog) commitOnLast(ctx context.Context, identifier table.Identi
 }
 
 // newMetadata writes metadata to a new file, where the table's properties want it.
-func (c sqliteCatalog) newMetadata(ctx context.Context, metadata table.Metadata, version int) (location string, err error) {
+func (c sqlCatalog) newMetadata(ctx context.Context, metadata table.Metadata, version int) (location string, err error) {
 	places, err := table.LoadLocationProvider(metadata.Location(), metadata.Properties())
 	if err != nil {
 		return "", err

@@ -2,7 +2,6 @@ package catalogs
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 
 	"github.com/apache/iceberg-go"
@@ -11,25 +10,26 @@ import (
 	"modernc.org/sqlite"
 )
 
-// A sqliteCatalog is the library's, but that a commit on a commit of its own reads no metadata, and that
-// errors of SQLite name the database: "disk I/O error" alone tells nobody which disk.
-type sqliteCatalog struct {
+// A sqlCatalog is the library's, but that a commit on a commit of its own reads no metadata, and that
+// errors of the database name it: "disk I/O error" alone tells nobody which disk.
+type sqlCatalog struct {
 	*icesql.Catalog
+	database
 	ref        Ref
-	db         *sql.DB
+	mode       Mode
 	properties iceberg.Properties // the catalog's
 	last       *lastCommit
 }
 
 // LoadTable implements catalog.Catalog.
-func (c sqliteCatalog) LoadTable(ctx context.Context, identifier table.Identifier) (*table.Table, error) {
+func (c sqlCatalog) LoadTable(ctx context.Context, identifier table.Identifier) (*table.Table, error) {
 	tbl, err := c.Catalog.LoadTable(ctx, identifier)
 	return tbl, c.named(err)
 }
 
-func (c sqliteCatalog) named(err error) error {
+func (c sqlCatalog) named(err error) error {
 	var se *sqlite.Error
-	if errors.As(err, &se) {
+	if errors.As(err, &se) || isServerError(err) {
 		return c.ref.databaseError(err)
 	}
 	return err

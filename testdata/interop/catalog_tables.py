@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Makes and reads small tables in the catalogs that .pyiceberg.yaml names, by PyIceberg, and users of databases.
+
+  catalog_tables.py make  < LIST     makes namespaces and tables
+  catalog_tables.py state < LIST     prints what is in them, a list in the same order
+  catalog_tables.py users URI        makes users in a database; prints their URIs as JSON:
+      odd (all rights, letters in name and password that a URI must encode), reader (may only read),
+      poor (may only connect)
+  catalog_tables.py layout URI V0|V1 takes the column iceberg_type from the catalog's tables, or gives it back, empty
+
+LIST is [{"catalog": NAME, "identifier": [LEVEL, ..., NAME], "first": I, "rows": N, "files": F, "location": L}].
+"""
+
+import json
+import os
+import sys
+
+import sqlalchemy
+from pyiceberg.catalog import load_catalog
+from pyiceberg.table import StaticTable
+from rest_tables import SCHEMA, rows
+
+ODD = "odd@us:er", "p@ss:w/rd%40 #?&=+'\\"  # and, but for PyMySQL, which sends a password as Latin-1, the letter ü
+
+
+def tables():
+    catalogs = {}
+    for t in json.load(sys.stdin):
+        name = t["catalog"]
+        if name not in catalogs:
+            catalogs[name] = load_catalog(name)
+        yield t, catalogs[name], tuple(t["identifier"])
+
+
+def make():
+    for t, catalog, identifier in tables():
+        for n in range(1, len(identifier)):
+            catalog.create_namespace_if_not_exists(identifier[:n])
+        table = catalog.create_table(identifier, SCHEMA, location=t.get("location"))
+        count, files = t.get("rows", 0), t.get("files") or 1
+        for i in range(files if count else 0):
+            first, end = count * i // files, count * (i + 1) // files
+            table.append(rows(t.get("first", 0) + first, end - first))
+
+
+def state():
+    out = []
+    for t, catalog, identifier in tables():
+        table = catalog.load_table(identifier)
+        found = table.scan().to_arrow().to_pydict()
+        if any(text != f"row {i}" for i, text in zip(found["id"], found["text"])):
+            raise ValueError(f"{identifier}: a row's columns do not belong together")
+        snapshots = [
+            {"id": str(s.snapshot_id), "parent": str(s.parent_snapshot_id or ""), "summary": dict(s.summary.additional_properties)}
+            for s in StaticTable.from_metadata(table.metadata_location).snapshots()
+        ]
+        files = [] if table.current_snapshot() is None else table.inspect.files()["file_path"].to_pylist()
+        out.append({
+            "ids": sorted(found["id"]),
+            "snapshots": snapshots,
+            "head": str(table.current_snapshot().snapshot_id) if snapshots else "",
+            "gone": [f for f in files if not os.path.exists(f.removeprefix("file://"))],
+            "properties": dict(table.properties),
+        })
+    json.dump(out, sys.stdout)
+
+
+def users(uri):
+    url = sqlalchemy.make_url(uri)
+    postgres = url.get_backend_name() == "postgresql"
+    made = {"odd": (ODD[0], ODD[1] + ("ü" if postgres else "")), "reader": ("reader", "planted-reader"), "poor": ("poor", "planted-poor")}
+    engine = sqlalchemy.create_engine(url.set(drivername="postgresql+psycopg2") if postgres else url, isolation_level="AUTOCOMMIT",
+                                      execution_options={"no_parameters": True})
+    with engine.connect() as c:
+        for role, (name, password) in made.items():
+            quoted = password.replace("'", "''")
+            if postgres:
+                c.exec_driver_sql(f"""CREATE ROLE "{name}" LOGIN {"SUPERUSER" if role == "odd" else ""} PASSWORD '{quoted}'""")
+                if role == "reader":
+                    c.exec_driver_sql("ALTER DEFAULT PRIVILEGES FOR ROLE icepipe, \"odd@us:er\" IN SCHEMA public GRANT SELECT ON TABLES TO reader")
+                continue
+            quoted = quoted.replace("\\", "\\\\")
+            c.exec_driver_sql(f"CREATE USER '{name}'@'127.0.0.1' IDENTIFIED BY '{quoted}'")
+            if role != "poor":
+                c.exec_driver_sql(f"GRANT {'ALL' if role == 'odd' else 'SELECT'} ON iceberg.* TO '{name}'@'127.0.0.1'")
+    out = {}
+    for role, (name, password) in made.items():
+        driver = "postgresql+psycopg2" if postgres else url.drivername
+        out[role] = url.set(drivername=driver, username=name, password=password).render_as_string(hide_password=False)
+    json.dump(out, sys.stdout)
+
+
+def layout(uri, version):
+    with sqlalchemy.create_engine(uri, isolation_level="AUTOCOMMIT").connect() as c:
+        change = "DROP COLUMN iceberg_type" if version == "V0" else "ADD COLUMN iceberg_type VARCHAR(5)"
+        c.exec_driver_sql(f"ALTER TABLE iceberg_tables {change}")
+
+
+if __name__ == "__main__":
+    {"make": make, "state": state, "users": users, "layout": layout}[sys.argv[1]](*sys.argv[2:])

@@ -238,11 +238,12 @@ func (l *lab) sorted(t *testing.T, m *move) (counts [4]int, ok bool) {
 	}
 	each := func(label string, f func(key string, null bool, row string)) {
 		l.expected(t, m.fixture, label, func(row map[string]any) {
+			k, null := key(row)
+			maps.DeleteFunc(row, func(_ string, v any) bool { return v == nil }) // a column that the job adds is null
 			text, err := canonical(row)
 			if err != nil {
 				t.Fatal(err)
 			}
-			k, null := key(row)
 			f(k, null, text)
 		})
 	}

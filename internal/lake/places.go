@@ -95,55 +95,19 @@ func (p *PlaceScan) Read(ctx context.Context, file int, want func(group int) boo
 	}
 	defer open.src.close()
 	before := int64(0)
+	var at []int64
 	for group, n := range open.src.rowGroupRows() {
 		if want == nil || want(group) {
-			if err := p.group(ctx, r, open, task, group, before, f); err != nil {
+			err := r.liveOfGroup(ctx, open, task, group, before, func(rows liveRows) error {
+				at = at[:0]
+				for _, i := range rows.at {
+					at = append(at, rows.before+int64(i))
+				}
+				return f(group, at, rows.batch)
+			})
+			if err != nil {
 				return wrap(err)
 			}
-		}
-		before += n
-	}
-	return nil
-}
-
-func (p *PlaceScan) group(ctx context.Context, r *run, open *openFile, task plannedFile, group int, before int64, f func(int, []int64, arrow.RecordBatch) error) error {
-	version := p.scan.table.Metadata().Version()
-	var at []int64
-	for batch, err := range open.src.records(ctx, group, open.columns, open.src.recordRows(group, 0)) {
-		if err != nil {
-			return err
-		}
-		n := batch.NumRows()
-		live, err := open.alive(ctx, batch, before, version)
-		if err != nil {
-			batch.Release()
-			return err
-		}
-		out, err := taken(ctx, batch, live, r.options.Memory)
-		batch.Release()
-		if err != nil {
-			return err
-		}
-		if len(live) == 0 {
-			out.Release()
-			before += n
-			continue
-		}
-		out, err = open.columns.project(ctx, out, r.reads, r.wholeAs, version)
-		if err == nil && r.options.lineage {
-			out, err = withRowIDs(out, task.FileScanTask, before, live, r.options.Memory)
-		}
-		if err != nil {
-			return err
-		}
-		at = at[:0]
-		for _, i := range live {
-			at = append(at, before+int64(i))
-		}
-		err = f(group, at, out)
-		out.Release()
-		if err != nil {
-			return err
 		}
 		before += n
 	}

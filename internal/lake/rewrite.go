@@ -186,40 +186,49 @@ func (s *Scan) eachLive(ctx context.Context, f func(liveRows) error) error {
 }
 
 func (r *run) liveOf(ctx context.Context, file *openFile, task plannedFile, f func(liveRows) error) error {
-	version := r.table.Metadata().Version()
 	before := int64(0)
-	for group := range file.src.rowGroupRows() {
-		for batch, err := range file.src.records(ctx, group, file.columns, file.src.recordRows(group, 0)) {
-			if err != nil {
-				return err
-			}
-			n := batch.NumRows()
-			live, err := file.alive(ctx, batch, before, version)
-			if err != nil {
-				batch.Release()
-				return err
-			}
-			out, err := taken(ctx, batch, live, r.options.Memory)
-			batch.Release()
-			if err != nil {
-				return err
-			}
-			if len(live) > 0 {
-				out, err = file.columns.project(ctx, out, r.reads, r.wholeAs, version)
-				if err == nil && r.options.lineage {
-					out, err = withRowIDs(out, task.FileScanTask, before, live, r.options.Memory)
-				}
-				if err != nil {
-					return err
-				}
-				err = f(liveRows{path: task.File.FilePath(), batch: out, before: before, at: live})
-			}
-			out.Release()
-			if err != nil {
-				return err
-			}
-			before += n
+	for group, n := range file.src.rowGroupRows() {
+		if err := r.liveOfGroup(ctx, file, task, group, before, f); err != nil {
+			return err
 		}
+		before += n
+	}
+	return nil
+}
+
+// liveOfGroup is liveOf for a row group, whose first row is at position before of the file.
+func (r *run) liveOfGroup(ctx context.Context, file *openFile, task plannedFile, group int, before int64, f func(liveRows) error) error {
+	version := r.table.Metadata().Version()
+	for batch, err := range file.src.records(ctx, group, file.columns, file.src.recordRows(group, 0)) {
+		if err != nil {
+			return err
+		}
+		n := batch.NumRows()
+		live, err := file.alive(ctx, batch, before, version)
+		if err != nil {
+			batch.Release()
+			return err
+		}
+		out, err := taken(ctx, batch, live, r.options.Memory)
+		batch.Release()
+		if err != nil {
+			return err
+		}
+		if len(live) > 0 {
+			out, err = file.columns.project(ctx, out, r.reads, r.wholeAs, version)
+			if err == nil && r.options.lineage {
+				out, err = withRowIDs(out, task.FileScanTask, before, live, r.options.Memory)
+			}
+			if err != nil {
+				return err
+			}
+			err = f(liveRows{path: task.File.FilePath(), batch: out, before: before, at: live})
+		}
+		out.Release()
+		if err != nil {
+			return err
+		}
+		before += n
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go/table/dv"
 
 	"icepipe/internal/keyindex"
@@ -76,8 +75,8 @@ func (b *Batch) End(ctx context.Context, write func(arrow.RecordBatch) error) er
 	for i, rec := range slices.Backward(held) {
 		wins[i] = make([]bool, rec.NumRows())
 		last := map[keyindex.Digest]int{}
-		err := b.eachKey(rec, func(row int, k key) error {
-			if b.unsought(k) {
+		err := b.target.keys.eachOf(rec, func(row int, k key) error {
+			if b.target.keys.unsought(k) {
 				wins[i][row] = true
 				return nil
 			}
@@ -120,24 +119,6 @@ func (b *Batch) Drop() {
 	b.held = nil
 }
 
-// unsought reports whether a row is added without looking for its key.
-func (b *Batch) unsought(k key) bool { return k.null && b.target.keys.nulls == NullInsert }
-
-func (b *Batch) eachKey(rec arrow.RecordBatch, f func(row int, k key) error) error {
-	fields := make([]arrow.Field, len(b.target.keys.at))
-	for i, at := range b.target.keys.at {
-		fields[i] = rec.Schema().Field(at)
-	}
-	keys := array.NewRecordBatch(arrow.NewSchema(fields, nil), b.target.keys.of(rec), rec.NumRows())
-	defer keys.Release()
-	return b.target.keys.each(keys, func(row int, k key) error {
-		if k.null && b.target.keys.nulls == NullError {
-			return fmt.Errorf("key %s: %w", b.target.keys.text(k.form), errNullKey)
-		}
-		return f(row, k)
-	})
-}
-
 // sort finds out what the rows change and writes those that change something. wins says which rows count, nil:
 // all do.
 func (b *Batch) sort(ctx context.Context, rec arrow.RecordBatch, wins []bool, write func(arrow.RecordBatch) error) error {
@@ -145,12 +126,12 @@ func (b *Batch) sort(ctx context.Context, rec arrow.RecordBatch, wins []bool, wr
 	var sought []keyindex.Digest
 	var soughtRows []int
 	var loose []int // rows that are added unsought
-	err := b.eachKey(rec, func(row int, k key) error {
+	err := x.keys.eachOf(rec, func(row int, k key) error {
 		switch {
 		case wins != nil && !wins[row]:
 			b.surplus++
 			return nil
-		case b.unsought(k):
+		case x.keys.unsought(k):
 			loose = append(loose, row)
 			return nil
 		case b.keys[k.digest]:
@@ -254,16 +235,7 @@ func (b *Batch) unmet(ctx context.Context, rec arrow.RecordBatch, ds []keyindex.
 			continue
 		}
 		if x.options.Duplicates == Refuse {
-			text := ""
-			if err := b.eachKey(rec, func(row int, k key) error {
-				if row == at[i] {
-					text = x.keys.text(k.form)
-				}
-				return nil
-			}); err != nil {
-				return nil, nil, err
-			}
-			return nil, nil, fmt.Errorf("two rows of the source have key %s; --on-duplicate-key first or last says which of them counts", text)
+			return nil, nil, x.keys.twice(rec, at[i])
 		}
 		b.surplus++
 	}

@@ -27,11 +27,16 @@ func (b *Batch) Gone(ctx context.Context, head *table.Snapshot) (map[string]*dv.
 			return nil, err
 		}
 	}
+	return x.byPath(b.gone), nil
+}
+
+// byPath are positions by the paths of their files.
+func (x *Target) byPath(of map[int]*dv.RoaringPositionBitmap) map[string]*dv.RoaringPositionBitmap {
 	out := map[string]*dv.RoaringPositionBitmap{}
-	for ordinal, positions := range b.gone {
+	for ordinal, positions := range of {
 		out[x.files[ordinal].path] = positions
 	}
-	return out, nil
+	return out
 }
 
 // again sorts the keys of the batch by another snapshot.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 
 	"icepipe/internal/keyindex"
@@ -100,13 +101,38 @@ func (k keyColumns) each(batch arrow.RecordBatch, f func(row int, key key) error
 	return nil
 }
 
-// of is the key columns of a record batch of the whole schema.
-func (k keyColumns) of(batch arrow.RecordBatch) []arrow.Array {
-	out := make([]arrow.Array, len(k.at))
+// eachOf is each of a record batch of the whole schema. A null in a key is refused where it is to be.
+func (k keyColumns) eachOf(batch arrow.RecordBatch, f func(row int, key key) error) error {
+	fields, columns := make([]arrow.Field, len(k.at)), make([]arrow.Array, len(k.at))
 	for i, at := range k.at {
-		out[i] = batch.Column(at)
+		fields[i], columns[i] = batch.Schema().Field(at), batch.Column(at)
 	}
-	return out
+	keys := array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, batch.NumRows())
+	defer keys.Release()
+	return k.each(keys, func(row int, one key) error {
+		if one.null && k.nulls == NullError {
+			return fmt.Errorf("key %s: %w", k.text(one.form), errNullKey)
+		}
+		return f(row, one)
+	})
+}
+
+// unsought reports whether a row with the key is added without looking for it.
+func (k keyColumns) unsought(one key) bool { return one.null && k.nulls == NullInsert }
+
+// twice says that a row of a record batch has a key that another row of the source had.
+func (k keyColumns) twice(batch arrow.RecordBatch, at int) error {
+	text := ""
+	err := k.eachOf(batch, func(row int, one key) error {
+		if row == at {
+			text = k.text(one.form)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("two rows of the source have key %s; --on-duplicate-key first or last says which of them counts", text)
 }
 
 // text is a key for people: (id=1, day="2024-02-29").

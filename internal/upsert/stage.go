@@ -48,25 +48,12 @@ func (x *Target) portable(of map[int]*dv.RoaringPositionBitmap, staged bool) (ma
 // Stage takes in a batch whose files wait for the commit of all: batches that come after it find its rows in the
 // place of those that it changes. It takes in those of former runs too, in their order.
 func (x *Target) Stage(ctx context.Context, c Changes, files []iceberg.DataFile) error {
-	for path, text := range c.Taken {
-		f, bits, err := x.positions(path, text)
-		if err != nil {
-			return err
-		}
-		if f.taken == nil {
-			f.taken = dv.NewRoaringPositionBitmap()
-		}
-		f.taken.Or(bits)
+	err := x.add(c.Taken, func(f *file) **dv.RoaringPositionBitmap { return &f.taken })
+	if err == nil {
+		err = x.add(c.Same, func(f *file) **dv.RoaringPositionBitmap { return &f.same })
 	}
-	for path, text := range c.Same {
-		f, bits, err := x.positions(path, text)
-		if err != nil {
-			return err
-		}
-		if f.same == nil {
-			f.same = dv.NewRoaringPositionBitmap()
-		}
-		f.same.Or(bits)
+	if err != nil {
+		return err
 	}
 	if len(files) == 0 {
 		return nil
@@ -85,16 +72,24 @@ func (x *Target) Stage(ctx context.Context, c Changes, files []iceberg.DataFile)
 	return nil
 }
 
-func (x *Target) positions(path string, text []byte) (*file, *dv.RoaringPositionBitmap, error) {
-	ordinal, ok := x.paths[path]
-	if !ok {
-		return nil, nil, fmt.Errorf("file %q, of which staged batches change rows, is neither in the snapshot that they were compared with nor staged", path)
+// add puts rows, by paths of their files, to those that the files have already at to.
+func (x *Target) add(rows map[string][]byte, to func(*file) **dv.RoaringPositionBitmap) error {
+	for path, text := range rows {
+		ordinal, ok := x.paths[path]
+		if !ok {
+			return fmt.Errorf("file %q, of which staged batches change rows, is neither in the snapshot that they were compared with nor staged", path)
+		}
+		bits, err := dv.DeserializeRoaringPositionBitmap(text)
+		if err != nil {
+			return fmt.Errorf("rows of file %q: %w", path, err)
+		}
+		of := to(x.files[ordinal])
+		if *of == nil {
+			*of = dv.NewRoaringPositionBitmap()
+		}
+		(*of).Or(bits)
 	}
-	bits, err := dv.DeserializeRoaringPositionBitmap(text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("rows of file %q: %w", path, err)
-	}
-	return x.files[ordinal], bits, nil
+	return nil
 }
 
 // Base is the snapshot that staged batches are compared with, nil where the branch has none.
@@ -105,10 +100,13 @@ func (x *Target) Schema() int { return x.schema }
 
 // Superseded are the rows of staged files in whose place later batches put others, by the files' paths. They must
 // not be committed.
-func (x *Target) Superseded() map[string]*dv.RoaringPositionBitmap {
+func (x *Target) Superseded() map[string]*dv.RoaringPositionBitmap { return x.taken(true) }
+
+// taken are the rows in whose place staged batches put others: those of staged files, or those of the base.
+func (x *Target) taken(staged bool) map[string]*dv.RoaringPositionBitmap {
 	out := map[string]*dv.RoaringPositionBitmap{}
 	for _, f := range x.files {
-		if f.staged && f.taken != nil {
+		if f.staged == staged && f.taken != nil {
 			out[f.path] = f.taken
 		}
 	}
@@ -130,21 +128,13 @@ func (x *Target) Landing(ctx context.Context, head *table.Snapshot) (gone map[st
 		}
 		return x.landingElsewhere(ctx)
 	}
-	gone = map[string]*dv.RoaringPositionBitmap{}
-	for _, f := range x.files {
-		if !f.staged && f.taken != nil {
-			gone[f.path] = f.taken
-		}
-	}
-	return gone, x.Updates(), nil
+	return x.taken(false), x.Updates(), nil
 }
 
 // Updates are the rows of the base in whose place the staged batches put others.
 func (x *Target) Updates() (n int64) {
-	for _, f := range x.files {
-		if !f.staged && f.taken != nil {
-			n += f.taken.Cardinality()
-		}
+	for _, positions := range x.taken(false) {
+		n += positions.Cardinality()
 	}
 	return n
 }
@@ -156,7 +146,7 @@ const mostMoved = 1 << 16 // that are looked at together
 
 // landingElsewhere is Landing on the known snapshot, which is not the base.
 func (x *Target) landingElsewhere(ctx context.Context) (map[string]*dv.RoaringPositionBitmap, int64, error) {
-	gone := map[string]*dv.RoaringPositionBitmap{}
+	gone := map[int]*dv.RoaringPositionBitmap{}
 	updated, missing := int64(0), x.missing()
 	var rows []moved
 	var live, same []place
@@ -187,7 +177,7 @@ func (x *Target) landingElsewhere(ctx context.Context) (map[string]*dv.RoaringPo
 			return conflict("a key has more rows by now, or fewer")
 		case copies > 0:
 			for _, p := range live {
-				x.markGone(gone, p)
+				mark(gone, p)
 			}
 			if updated += int64(min(len(live), copies)); stay == len(same) {
 				return nil
@@ -212,17 +202,7 @@ func (x *Target) landingElsewhere(ctx context.Context) (map[string]*dv.RoaringPo
 	if err == nil {
 		err = x.unmoved(ctx, rows)
 	}
-	return gone, updated, err
-}
-
-// markGone marks a row as one that goes.
-func (x *Target) markGone(gone map[string]*dv.RoaringPositionBitmap, p place) {
-	ordinal, position := split(p)
-	path := x.files[ordinal].path
-	if gone[path] == nil {
-		gone[path] = dv.NewRoaringPositionBitmap()
-	}
-	gone[path].Set(uint64(position))
+	return x.byPath(gone), updated, err
 }
 
 // missing counts the rows that the source holds as they were in the base and that the known snapshot has not, at

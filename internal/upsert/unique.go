@@ -2,10 +2,8 @@ package upsert
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 
 	"icepipe/internal/keyindex"
@@ -29,22 +27,13 @@ func NewUnique(schema *iceberg.Schema, o Options) (*Unique, error) {
 
 // Add looks at rows. It refuses those that an upsert refuses for their keys.
 func (u *Unique) Add(ctx context.Context, rec arrow.RecordBatch) error {
-	columns := u.keys.of(rec)
-	fields := make([]arrow.Field, len(columns))
-	for i, at := range u.keys.at {
-		fields[i] = rec.Schema().Field(at)
-	}
-	keys := array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, rec.NumRows())
-	defer keys.Release()
 	var all []keyindex.Digest
 	var rows []int
 	here := map[keyindex.Digest]bool{}
 	twice := -1
-	err := u.keys.each(keys, func(row int, k key) error {
+	err := u.keys.eachOf(rec, func(row int, k key) error {
 		switch {
-		case k.null && u.keys.nulls == NullError:
-			return fmt.Errorf("key %s: %w", u.keys.text(k.form), errNullKey)
-		case k.null && u.keys.nulls == NullInsert:
+		case u.keys.unsought(k):
 			return nil
 		case here[k.digest] && twice < 0:
 			twice = row
@@ -73,12 +62,7 @@ func (u *Unique) Add(ctx context.Context, rec arrow.RecordBatch) error {
 	if twice < 0 {
 		return nil
 	}
-	return u.keys.each(keys, func(row int, k key) error {
-		if row != twice {
-			return nil
-		}
-		return fmt.Errorf("two rows of the source have key %s; --on-duplicate-key first or last says which of them counts", u.keys.text(k.form))
-	})
+	return u.keys.twice(rec, twice)
 }
 
 // Close removes the temporary files.

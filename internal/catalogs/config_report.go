@@ -109,14 +109,11 @@ func resolveLoosely(prefix string, f TableFlags, base *Ref, env Env) (Ref, strin
 		table = strings.Trim(f.Namespace+"."+f.Table, ".")
 	}
 	if f.Short != "" {
-		parts, err := plan.ParsePath(f.Short)
+		catalog, rest, err := f.short(prefix)
 		if err != nil {
-			return Ref{}, "", usage("%s: %v", shortName(prefix), err)
+			return Ref{}, "", err
 		}
-		if parts[0] == "" {
-			return Ref{}, "", usage("%s %q: the catalog's name is empty", shortName(prefix), f.Short)
-		}
-		name, table = parts[0], plan.FormatPath(parts[1:])
+		name, table = catalog, plan.FormatPath(rest)
 	}
 	ref, err := resolveCatalog(prefix, name, f, base, env)
 	return ref, table, err

@@ -19,12 +19,8 @@ func resolve(prefix string, f TableFlags, base *Ref, env Env) (Ref, error) {
 	}
 	name := f.CatalogName
 	if f.Short != "" {
-		parts, err := plan.ParsePath(f.Short)
-		if err != nil {
-			return Ref{}, usage("%s: %v", shortName(prefix), err)
-		}
-		if name = parts[0]; name == "" {
-			return Ref{}, usage("%s %q: the catalog's name is empty", shortName(prefix), f.Short)
+		if name, _, err = f.short(prefix); err != nil {
+			return Ref{}, err
 		}
 	}
 	if slices.Contains(identifier, "") {
@@ -41,6 +37,18 @@ func resolve(prefix string, f TableFlags, base *Ref, env Env) (Ref, error) {
 		}
 	}
 	return ref, nil
+}
+
+// short takes the short form apart: the catalog's name, and what follows it.
+func (f TableFlags) short(prefix string) (catalog string, rest []string, err error) {
+	parts, err := plan.ParsePath(f.Short)
+	if err != nil {
+		return "", nil, usage("%s: %v", shortName(prefix), err)
+	}
+	if parts[0] == "" {
+		return "", nil, usage("%s %q: the catalog's name is empty", shortName(prefix), f.Short)
+	}
+	return parts[0], parts[1:], nil
 }
 
 // catalog names the catalog, for messages.
@@ -196,6 +204,21 @@ func (r *Ref) configure(name string, f TableFlags, env Env) error {
 	r.from, r.Place.Warehouse = c.from, withoutUser(c.properties["warehouse"])
 	r.origin = "the uri of catalog \"" + name + "\" in " + cmp.Or(c.origins["uri"], c.from)
 	return nil
+}
+
+// address is where a server is reached, which may hold secrets, and where that is said: by the flag, as base has
+// it, or by the configured uri; empty where nothing says it. same tells whether a uri is that of the place, which
+// holds none.
+func (r *Ref) address(f TableFlags, same func(full, address string) bool) (full, from string) {
+	full, from = r.Properties["uri"], r.origins["uri"]
+	switch {
+	case f.URI != "":
+		full, from = f.URI, r.flag("uri")
+		r.origin = from
+	case r.Place.URI != "" && !same(full, r.Place.URI):
+		full = r.Place.URI
+	}
+	return full, from
 }
 
 // absolute returns the path of a local file or folder from the root; URIs stay.

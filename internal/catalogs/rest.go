@@ -28,14 +28,8 @@ func settleREST(ref *Ref, f TableFlags, env Env) error {
 	if f.DBPath != "" {
 		return usage("%s is the database of a sqlite catalog; a rest catalog is reached at an address: give %s", ref.flag("db-path"), ref.flag("uri"))
 	}
-	full, from := ref.Properties["uri"], ref.origins["uri"]
-	switch {
-	case f.URI != "":
-		full, from = f.URI, ref.flag("uri")
-		ref.origin = from
-	case ref.Place.URI != "" && !sameAddress(full, ref.Place.URI):
-		full = ref.Place.URI
-	case full == "":
+	full, from := ref.address(f, sameAddress)
+	if full == "" {
 		return usage("%s is missing: a rest catalog is reached at an address", ref.flag("uri"))
 	}
 	address, err := addressOf(full)

@@ -36,14 +36,8 @@ func settleServer(ref *Ref, f TableFlags, _ Env) error {
 	if f.DBPath != "" {
 		return usage("%s is the file of a sqlite catalog; a sql catalog on a server is reached at an address: give %s", ref.flag("db-path"), ref.flag("uri"))
 	}
-	full, from := ref.Properties["uri"], ref.origins["uri"]
-	switch {
-	case f.URI != "":
-		full, from = f.URI, ref.flag("uri")
-		ref.origin = from
-	case ref.Place.URI != "" && !sameServerAddress(full, ref.Place.URI):
-		full = ref.Place.URI
-	case full == "":
+	full, from := ref.address(f, sameServerAddress)
+	if full == "" {
 		return usage("%s is missing: a sql catalog is reached at an address, such as postgresql://USER@HOST/DATABASE", ref.flag("uri"))
 	}
 	u, err := serverOf(full)

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strconv"
 
 	"github.com/apache/iceberg-go"
@@ -20,6 +21,20 @@ type staging struct {
 	batches []ckpt.Pending // without what is encoded
 	files   []iceberg.DataFile
 	fresh   bool // FILE.staged is to be made before a batch is added
+}
+
+// each is every batch with its files.
+func (s *staging) each() iter.Seq2[int, []iceberg.DataFile] {
+	return func(yield func(int, []iceberg.DataFile) bool) {
+		at := 0
+		for i, b := range s.batches {
+			end := at + len(b.Files)
+			if !yield(i, s.files[at:end]) {
+				return
+			}
+			at = end
+		}
+	}
 }
 
 // rows are the source rows of the staged batches, and those of them that are in no file.
@@ -155,9 +170,12 @@ func (w *writer) stage(ctx context.Context, batch open, files []iceberg.DataFile
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j := w.job
-	b := ckpt.Pending{Batch: batch.number, From: batch.from.String(), To: batch.to.String(), Rows: batch.rows, Rejected: batch.rows - batch.written, Stream: j.stream}
-	return j.stage(b, files)
+	return w.job.stage(w.job.staged(batch), files)
+}
+
+// staged is the note of a batch that waits, without its files.
+func (j *job) staged(batch open) ckpt.Pending {
+	return ckpt.Pending{Batch: batch.number, From: batch.from.String(), To: batch.to.String(), Rows: batch.rows, Rejected: batch.rows - batch.written, Stream: j.stream}
 }
 
 // stage notes a batch and these files of it.

@@ -68,7 +68,7 @@ func (j *job) totalsOf(m lake.Mark, history lake.History) ckpt.Totals {
 			continue
 		}
 		if u, ok := upsertedBy(&s); ok {
-			t.RowsInserted, t.RowsUpdated, t.RowsUnchanged, t.RowsSurplus = u.Inserted, u.Updated, u.Unchanged, u.Surplus
+			t = withUpserted(t, u)
 			t.RowsRejected = max(0, m.Rows-u.Inserted-u.Updated-u.Unchanged-u.Surplus)
 		}
 		kept := lake.KeptBy(&s)
@@ -86,8 +86,8 @@ func (j *job) totalsOf(m lake.Mark, history lake.History) ckpt.Totals {
 
 func (j *job) pendingTotals(p *ckpt.Pending) ckpt.Totals {
 	t := ckpt.Totals{RowsMoved: p.Rows, RowsInserted: p.Rows - p.Rejected, RowsRejected: p.Rejected, BytesRead: p.BytesRead}
-	if u := p.Upserted; u != nil {
-		t.RowsInserted, t.RowsUpdated, t.RowsUnchanged, t.RowsSurplus = u.Inserted, u.Updated, u.Unchanged, u.Surplus
+	if p.Upserted != nil {
+		t = withUpserted(t, *p.Upserted)
 	}
 	for _, f := range p.Files {
 		t.BytesWritten += f.Size
@@ -107,7 +107,7 @@ func (j *job) asLanded(t ckpt.Totals, snapshot int64) ckpt.Totals {
 		return t
 	}
 	if u, ok := upsertedBy(s); ok {
-		t.RowsInserted, t.RowsUpdated, t.RowsUnchanged, t.RowsSurplus = u.Inserted, u.Updated, u.Unchanged, u.Surplus
+		return withUpserted(t, u)
 	}
 	return t
 }

@@ -255,8 +255,12 @@ func (w *writer) rest(n int64) ckpt.Totals {
 
 // count puts what became of the open batch's rows into its totals.
 func (u *upserting) count(t ckpt.Totals) ckpt.Totals {
-	c := u.sorted()
-	t.RowsInserted, t.RowsUpdated, t.RowsUnchanged, t.RowsSurplus = c.Inserted, c.Updated, c.Unchanged, c.Surplus
+	return withUpserted(t, *u.counts())
+}
+
+// withUpserted are totals with what became of an upsert's rows.
+func withUpserted(t ckpt.Totals, u ckpt.Upserted) ckpt.Totals {
+	t.RowsInserted, t.RowsUpdated, t.RowsUnchanged, t.RowsSurplus = u.Inserted, u.Updated, u.Unchanged, u.Surplus
 	return t
 }
 

@@ -57,11 +57,8 @@ func (j *job) meetStaged(ctx context.Context, target *upsert.Target) error {
 	if j.staging == nil {
 		return nil
 	}
-	at := 0
-	for i := range j.staging.batches {
+	for i, files := range j.staging.each() {
 		b := &j.staging.batches[i]
-		files := j.staging.files[at : at+len(b.Files)]
-		at += len(b.Files)
 		if b.Compared == nil {
 			return fmt.Errorf("staged batch %d does not say what it was compared with", i)
 		}
@@ -83,8 +80,9 @@ func (w *writer) stageUpsert(ctx context.Context, batch open, written []iceberg.
 	if err != nil {
 		return err
 	}
-	b := ckpt.Pending{Batch: batch.number, From: batch.from.String(), To: batch.to.String(), Rows: batch.rows, Rejected: batch.rows - batch.written, Stream: j.stream,
-		Upserted: u.counts(), Base: snapshotText(u.target.Base()), Compared: &ckpt.Compared{Schema: u.target.Schema(), Taken: changes.Taken, Same: changes.Same}}
+	b := j.staged(batch)
+	b.Upserted, b.Base = u.counts(), snapshotText(u.target.Base())
+	b.Compared = &ckpt.Compared{Schema: u.target.Schema(), Taken: changes.Taken, Same: changes.Same}
 	if err := j.stage(b, written); err != nil {
 		return err
 	}
@@ -139,10 +137,8 @@ func (w *writer) thin(ctx context.Context) error {
 		}
 	}
 	fresh := &staging{from: j.staging.from}
-	at := 0
-	for i, b := range j.staging.batches {
-		before := j.staging.files[at : at+len(b.Files)]
-		at += len(b.Files)
+	for i, before := range j.staging.each() {
+		b := j.staging.batches[i]
 		var files, old []iceberg.DataFile
 		for _, f := range before {
 			if gone := superseded[f.FilePath()]; gone == nil {

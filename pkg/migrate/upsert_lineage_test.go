@@ -6,30 +6,44 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/iceberg-go/table"
 
 	"icepipe/internal/lake"
 )
 
-// rowIDs are the row IDs at a snapshot, by the column id.
-func (s *store) rowIDs(t *testing.T, name, snapshot string) map[int64]int64 {
+// eachRowID calls f with the column id of each row at a snapshot and its row ID, nil for none.
+func eachRowID(t *testing.T, tbl *table.Table, snapshot *table.Snapshot, f func(id int64, rowID *int64)) {
 	t.Helper()
-	tbl := &lake.Table{Catalog: s, Table: s.load(t, name)}
-	id, err := strconv.ParseInt(snapshot, 10, 64)
+	scan, err := (&lake.Table{Table: tbl}).PlanPlaces(t.Context(), snapshot, lake.PlaceOptions{RowIDs: true})
 	must(t, err)
-	scan, err := tbl.PlanPlaces(t.Context(), tbl.Metadata().SnapshotByID(id), lake.PlaceOptions{RowIDs: true})
-	must(t, err)
-	out := map[int64]int64{}
 	for i := range scan.Files() {
 		must(t, scan.Read(t.Context(), i, nil, func(_ int, _ []int64, batch arrow.RecordBatch) error {
 			ids, rowIDs := batch.Column(0).(*array.Int64), batch.Column(int(batch.NumCols())-2).(*array.Int64)
 			for r := range ids.Len() {
-				if rowIDs.IsValid(r) {
-					out[ids.Value(r)] = rowIDs.Value(r)
+				if rowIDs.IsNull(r) {
+					f(ids.Value(r), nil)
+					continue
 				}
+				rowID := rowIDs.Value(r)
+				f(ids.Value(r), &rowID)
 			}
 			return nil
 		}))
 	}
+}
+
+// rowIDs are the row IDs at a snapshot, by the column id.
+func (s *store) rowIDs(t *testing.T, name, snapshot string) map[int64]int64 {
+	t.Helper()
+	id, err := strconv.ParseInt(snapshot, 10, 64)
+	must(t, err)
+	tbl := s.load(t, name)
+	out := map[int64]int64{}
+	eachRowID(t, tbl, tbl.Metadata().SnapshotByID(id), func(id int64, rowID *int64) {
+		if rowID != nil {
+			out[id] = *rowID
+		}
+	})
 	return out
 }
 

@@ -7,11 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go/table"
 
-	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
 	"icepipe/pkg/migrate"
 )
@@ -127,19 +124,15 @@ func (j *job) sums(t *testing.T, r migrate.Receipt, snapshots int) {
 // rowIDsOnce holds the rows of a table of format version 3 to have an ID each.
 func rowIDsOnce(t *testing.T, tbl *table.Table) {
 	t.Helper()
-	scan, err := (&lake.Table{Table: tbl}).PlanPlaces(t.Context(), tbl.CurrentSnapshot(), lake.PlaceOptions{RowIDs: true})
-	must(t, err)
 	seen := map[int64]bool{}
-	for i := range scan.Files() {
-		must(t, scan.Read(t.Context(), i, nil, func(_ int, _ []int64, batch arrow.RecordBatch) error {
-			ids := batch.Column(int(batch.NumCols()) - 2).(*array.Int64)
-			for r := range ids.Len() {
-				if ids.IsNull(r) || seen[ids.Value(r)] {
-					t.Errorf("row ID %s is null or there twice", ids.ValueStr(r))
-				}
-				seen[ids.Value(r)] = true
-			}
-			return nil
-		}))
-	}
+	eachRowID(t, tbl, tbl.CurrentSnapshot(), func(id int64, rowID *int64) {
+		switch {
+		case rowID == nil:
+			t.Errorf("row %d has no row ID", id)
+		case seen[*rowID]:
+			t.Errorf("row ID %d is there twice", *rowID)
+		default:
+			seen[*rowID] = true
+		}
+	})
 }

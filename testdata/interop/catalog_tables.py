@@ -12,13 +12,11 @@ LIST is [{"catalog": NAME, "identifier": [LEVEL, ..., NAME], "first": I, "rows":
 """
 
 import json
-import os
 import sys
 
 import sqlalchemy
 from pyiceberg.catalog import load_catalog
-from pyiceberg.table import StaticTable
-from rest_tables import SCHEMA, rows
+from rest_tables import SCHEMA, fill, look
 
 ODD = "odd@us:er", "p@ss:w/rd%40 #?&=+'\\"  # and, but for PyMySQL, which sends a password as Latin-1, the letter ü
 
@@ -36,33 +34,11 @@ def make():
     for t, catalog, identifier in tables():
         for n in range(1, len(identifier)):
             catalog.create_namespace_if_not_exists(identifier[:n])
-        table = catalog.create_table(identifier, SCHEMA, location=t.get("location"))
-        count, files = t.get("rows", 0), t.get("files") or 1
-        for i in range(files if count else 0):
-            first, end = count * i // files, count * (i + 1) // files
-            table.append(rows(t.get("first", 0) + first, end - first))
+        fill(catalog.create_table(identifier, SCHEMA, location=t.get("location")), t)
 
 
 def state():
-    out = []
-    for t, catalog, identifier in tables():
-        table = catalog.load_table(identifier)
-        found = table.scan().to_arrow().to_pydict()
-        if any(text != f"row {i}" for i, text in zip(found["id"], found["text"])):
-            raise ValueError(f"{identifier}: a row's columns do not belong together")
-        snapshots = [
-            {"id": str(s.snapshot_id), "parent": str(s.parent_snapshot_id or ""), "summary": dict(s.summary.additional_properties)}
-            for s in StaticTable.from_metadata(table.metadata_location).snapshots()
-        ]
-        files = [] if table.current_snapshot() is None else table.inspect.files()["file_path"].to_pylist()
-        out.append({
-            "ids": sorted(found["id"]),
-            "snapshots": snapshots,
-            "head": str(table.current_snapshot().snapshot_id) if snapshots else "",
-            "gone": [f for f in files if not os.path.exists(f.removeprefix("file://"))],
-            "properties": dict(table.properties),
-        })
-    json.dump(out, sys.stdout)
+    json.dump([look(catalog.load_table(identifier), identifier) for _, catalog, identifier in tables()], sys.stdout)
 
 
 def users(uri):

@@ -46,34 +46,39 @@ def make(listed):
             catalog.create_namespace(t["identifier"].rsplit(".", 1)[0])
         except NamespaceAlreadyExistsError:
             pass
-        table = catalog.create_table(t["identifier"], SCHEMA, properties=t.get("properties") or {})
-        count, files = t.get("rows", 0), t.get("files") or 1
-        for i in range(files if count else 0):
-            first, end = count * i // files, count * (i + 1) // files
-            table.append(rows(t["first"] + first, end - first))
+        fill(catalog.create_table(t["identifier"], SCHEMA, properties=t.get("properties") or {}), t)
+
+
+def fill(table, t):
+    """Appends the rows that a list says of a table."""
+    count, files = t.get("rows", 0), t.get("files") or 1
+    for i in range(files if count else 0):
+        first, end = count * i // files, count * (i + 1) // files
+        table.append(rows(t.get("first", 0) + first, end - first))
 
 
 def state(listed):
-    out = {}
-    for t, catalog in tables(listed):
-        table = catalog.load_table(t["identifier"])
-        found = table.scan().to_arrow().to_pydict()
-        if any(text != f"row {i}" for i, text in zip(found["id"], found["text"])):
-            raise ValueError(f"{t['identifier']}: a row's columns do not belong together")
-        snapshots = [
-            {"id": str(s.snapshot_id), "parent": str(s.parent_snapshot_id or ""), "summary": dict(s.summary.additional_properties)}
-            # of the file, since a server may hide all but the heads
-            for s in StaticTable.from_metadata(table.metadata_location).snapshots()
-        ]
-        files = [] if table.current_snapshot() is None else table.inspect.files()["file_path"].to_pylist()
-        out[t["identifier"]] = {
-            "ids": sorted(found["id"]),
-            "snapshots": snapshots,
-            "head": str(table.current_snapshot().snapshot_id) if snapshots else "",
-            "gone": [f for f in files if not os.path.exists(f.removeprefix("file://"))],
-            "properties": dict(table.properties),
-        }
-    json.dump(out, sys.stdout)
+    json.dump({t["identifier"]: look(catalog.load_table(t["identifier"]), t["identifier"]) for t, catalog in tables(listed)}, sys.stdout)
+
+
+def look(table, name):
+    """What is in a table."""
+    found = table.scan().to_arrow().to_pydict()
+    if any(text != f"row {i}" for i, text in zip(found["id"], found["text"])):
+        raise ValueError(f"{name}: a row's columns do not belong together")
+    snapshots = [
+        {"id": str(s.snapshot_id), "parent": str(s.parent_snapshot_id or ""), "summary": dict(s.summary.additional_properties)}
+        # of the file, since a server may hide all but the heads
+        for s in StaticTable.from_metadata(table.metadata_location).snapshots()
+    ]
+    files = [] if table.current_snapshot() is None else table.inspect.files()["file_path"].to_pylist()
+    return {
+        "ids": sorted(found["id"]),
+        "snapshots": snapshots,
+        "head": str(table.current_snapshot().snapshot_id) if snapshots else "",
+        "gone": [f for f in files if not os.path.exists(f.removeprefix("file://"))],
+        "properties": dict(table.properties),
+    }
 
 
 def delete(listed):

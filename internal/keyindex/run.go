@@ -6,16 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/zeebo/xxh3"
+
+	"icepipe/internal/tempfile"
 )
 
 // A run is a temporary file of sorted records, no two of them equal, in blocks of 4 KiB: 170 records, their
 // digests and places big-endian, how many of them are records of the run, and a hash of all this.
 type run struct {
-	file   *os.File
-	named  bool     // the file has a name that is to be removed
+	file   *tempfile.File
 	fences []uint64 // the first 8 bytes of the first digest of each block
 	count  int64
 }
@@ -29,22 +29,15 @@ const (
 )
 
 // close removes the run.
-func (r *run) close() error {
-	err := r.file.Close()
-	if r.named {
-		err = errors.Join(err, os.Remove(r.file.Name()))
-	}
-	return err
-}
+func (r *run) close() error { return r.file.Close() }
 
 // writeRun writes all records of the cursors, at most so many, to a new run in the folder.
 func writeRun(dir string, cursors []*cursor, most int64) (_ *run, err error) {
-	file, err := os.CreateTemp(dir, "icepipe-keys-")
+	file, err := tempfile.Create(dir, "icepipe-keys-")
 	if err != nil {
 		return nil, err
 	}
-	// Windows does not remove the name of an open file; there it goes when the run is closed.
-	r := &run{file: file, named: os.Remove(file.Name()) != nil}
+	r := &run{file: file}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())

@@ -58,7 +58,7 @@ func TestDamage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x, ds := filled(t, t.TempDir())
 			f := x.runs[2].file
-			if err := c.damage(f); err != nil {
+			if err := c.damage(f.File); err != nil {
 				t.Fatal(err)
 			}
 			findErr := x.Find(t.Context(), ds, func(int, Place) error { return nil })
@@ -110,7 +110,7 @@ func TestMergeFails(t *testing.T) {
 	var failure error
 	for ; n < 200 && failure == nil; n++ {
 		if len(x.runs) == 3 && n%10 == 9 {
-			if err := turn(x.runs[2].file, 0); err != nil {
+			if err := turn(x.runs[2].file.File, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -122,7 +122,7 @@ func TestMergeFails(t *testing.T) {
 	if x.Len() != 90 || len(x.runs) != mostRuns+1 {
 		t.Fatalf("%d records in %d runs", x.Len(), len(x.runs))
 	}
-	if err := turn(x.runs[2].file, 0); err != nil {
+	if err := turn(x.runs[2].file.File, 0); err != nil {
 		t.Fatal(err)
 	}
 	m := model{}
@@ -192,29 +192,6 @@ func TestNothingLeftBehind(t *testing.T) {
 	if got := len(findAll(t, x, ds)); got != len(ds) {
 		t.Errorf("%d of %d are found", got, len(ds))
 	}
-}
-
-// TestNamedFiles closes runs whose names could not be removed while they were open, as on Windows.
-func TestNamedFiles(t *testing.T) {
-	dir := t.TempDir()
-	x := New(dir, 24)
-	for i := range uint64(3) {
-		if err := x.Add(even(i), 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, r := range x.runs {
-		if !r.named {
-			if err := os.WriteFile(r.file.Name(), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			r.named = true
-		}
-	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	checkEmpty(t, dir)
 }
 
 // TestFewBlocks counts what is read for digests that lie far apart, and for those that lie near.

@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
+
+	"icepipe/internal/tempfile"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/zeebo/xxh3"
@@ -23,18 +24,18 @@ const (
 )
 
 // A store holds the rows of both sides that are to be compared, shared out by key into parts of which one at
-// a time is loaded. Parts are files in a folder of the store's own once they are more than memory holds.
+// a time is loaded. Parts are temporary files once they are more than memory holds.
 type store struct {
 	diff  *Diff
 	level uint64     // of a part that was too large and is shared out anew
 	parts [2][]*part // of the source, of the destination
-	dir   string     // "" while all is in memory
+	disk  bool       // not all is in memory
 }
 
 // A part is records in blocks: those not yet written, and behind them those in the file.
 type part struct {
 	block  []byte
-	file   *os.File // nil: all of it is in block
+	file   *tempfile.File // nil: all of it is in block
 	out    *bufio.Writer
 	packed []byte
 	bytes  int64
@@ -50,26 +51,22 @@ func (d *Diff) memory() int64 {
 func newStore(d *Diff, size int64, level uint64) (*store, error) {
 	memory := d.memory()
 	n := 1
-	s := &store{diff: d, level: level}
-	if size > memory {
+	s := &store{diff: d, level: level, disk: size > memory}
+	if s.disk {
 		n = mostParts
 		if size < math.MaxInt64 {
 			n = int(min(mostParts, 2*size/memory+1))
 		}
-		var err error
-		if s.dir, err = os.MkdirTemp(d.Dir, "icepipe-diff-"); err != nil {
-			return nil, fmt.Errorf("room for rows to compare: %w", err)
-		}
 	}
 	for side := range s.parts {
-		for i := range n {
+		for range n {
 			p := &part{}
 			s.parts[side] = append(s.parts[side], p)
-			if s.dir == "" {
+			if !s.disk {
 				continue
 			}
 			var err error
-			if p.file, err = os.Create(fmt.Sprintf("%s/%d-%d", s.dir, side, i)); err != nil {
+			if p.file, err = tempfile.Create(d.Dir, "icepipe-diff-"); err != nil {
 				return nil, errors.Join(fmt.Errorf("room for rows to compare: %w", err), s.close())
 			}
 			p.out = bufio.NewWriterSize(p.file, 4<<10)
@@ -80,17 +77,15 @@ func newStore(d *Diff, size int64, level uint64) (*store, error) {
 
 // close removes what the store has on disk.
 func (s *store) close() error {
+	var errs []error
 	for _, side := range s.parts {
 		for _, p := range side {
 			if p.file != nil {
-				_ = p.file.Close() // it is removed
+				errs = append(errs, p.file.Close())
 			}
 		}
 	}
-	if s.dir == "" {
-		return nil
-	}
-	return os.RemoveAll(s.dir)
+	return errors.Join(errs...)
 }
 
 // fill reads both sides and keeps the rows of the buckets that differ. It gives the rows of each side.

@@ -3,10 +3,8 @@ package upsert
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 
@@ -16,13 +14,14 @@ import (
 
 	"icepipe/internal/keyindex"
 	"icepipe/internal/lake"
+	"icepipe/internal/tempfile"
 )
 
 // A rowStore keeps, for each row of the row groups that were asked for, the digest of its values and its row
 // ID: on disk, since any row of a table may be asked for in any batch.
 type rowStore struct {
 	dir    string
-	file   *os.File // nil until it is needed
+	file   *tempfile.File // nil until it is needed
 	end    int64
 	groups map[groupAt]stored
 }
@@ -187,7 +186,7 @@ func (x *Target) loadFile(ctx context.Context, scan *lake.PlaceScan, i, ordinal 
 func (s *rowStore) put(at groupAt, before int64, text []byte) error {
 	if s.file == nil {
 		var err error
-		if s.file, err = os.CreateTemp(s.dir, "icepipe-rows-"); err != nil {
+		if s.file, err = tempfile.Create(s.dir, "icepipe-rows-"); err != nil {
 			return fmt.Errorf("room for rows to compare: %w", err)
 		}
 		s.groups = map[groupAt]stored{}
@@ -224,7 +223,7 @@ func (s *rowStore) close() error {
 	if s.file == nil {
 		return nil
 	}
-	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
+	return s.file.Close()
 }
 
 // row is what is known of a row; its group is in the store.

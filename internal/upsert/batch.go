@@ -30,6 +30,7 @@ type Batch struct {
 	keys   map[keyindex.Digest]bool // of the open batch of the source: those that were given out
 
 	written   []keyindex.Digest // keys of the rows to write, null ones of NullInsert left out
+	ids       []int64           // the row IDs that they take over, negative for none
 	unchanged []sameRow
 	gone      map[int]*dv.RoaringPositionBitmap // by file ordinal, as of the target's head
 	same      map[int]*dv.RoaringPositionBitmap // rows that are there as they are, where batches are staged
@@ -176,7 +177,7 @@ func (b *Batch) sort(ctx context.Context, rec arrow.RecordBatch, wins []bool, wr
 	for i, row := range soughtRows {
 		if len(places[i]) == 0 {
 			b.counts.Inserted++
-			b.written = append(b.written, sought[i])
+			b.written, b.ids = append(b.written, sought[i]), append(b.ids, -1)
 			out.add(row, -1)
 			continue
 		}
@@ -185,7 +186,7 @@ func (b *Batch) sort(ctx context.Context, rec arrow.RecordBatch, wins []bool, wr
 		}
 		form = forms.Append(form[:0], row)
 		now := digest(form)
-		changed := false
+		changed, id := false, int64(-1)
 		for _, p := range places[i] {
 			was, err := x.row(p)
 			if err != nil {
@@ -198,13 +199,13 @@ func (b *Batch) sort(ctx context.Context, rec arrow.RecordBatch, wins []bool, wr
 				}
 				continue
 			}
-			changed = true
+			changed, id = true, was.id
 			b.counts.Updated++
 			mark(b.gone, p)
-			out.add(row, was.id)
+			out.add(row, id)
 		}
 		if changed {
-			b.written = append(b.written, sought[i])
+			b.written, b.ids = append(b.written, sought[i]), append(b.ids, id)
 		} else {
 			b.unchanged = append(b.unchanged, sameRow{sought[i], now})
 		}

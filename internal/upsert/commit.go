@@ -46,16 +46,19 @@ func (b *Batch) again(ctx context.Context, head *table.Snapshot) error {
 		return err
 	}
 	b.gone = map[int]*dv.RoaringPositionBitmap{}
-	found := map[int]bool{}
+	found := map[int][]place{}
 	surplus := int64(0)
 	err := x.find(ctx, b.written, func(i int, p place) error {
-		if found[i] {
+		if len(found[i]) > 0 {
 			surplus++
 		}
-		found[i] = true
+		found[i] = append(found[i], p)
 		mark(b.gone, p)
 		return nil
 	})
+	if err == nil {
+		err = b.keepIDs(ctx, found)
+	}
 	if err != nil {
 		return err
 	}
@@ -92,6 +95,36 @@ func (b *Batch) again(ctx context.Context, head *table.Snapshot) error {
 			}
 			if row.digest != u.row {
 				return conflict("one that the source holds as it was has other values")
+			}
+		}
+	}
+	return nil
+}
+
+// keepIDs refuses rows, found by the ordinals of the written ones, that have other row IDs than these.
+func (b *Batch) keepIDs(ctx context.Context, found map[int][]place) error {
+	x := b.target
+	if !x.lineage {
+		return nil
+	}
+	var all []place
+	for _, ps := range found {
+		all = append(all, ps...)
+	}
+	if err := x.load(ctx, all); err != nil {
+		return err
+	}
+	for i, id := range b.ids {
+		if id >= 0 && len(found[i]) == 0 {
+			return conflict("one that the source changes is gone")
+		}
+		for _, p := range found[i] {
+			row, err := x.row(p)
+			if err != nil {
+				return err
+			}
+			if row.id != id {
+				return errOtherID
 			}
 		}
 	}
@@ -155,6 +188,9 @@ func (x *Target) Met(keys []byte) error {
 	}
 	return nil
 }
+
+// errOtherID says that a row that another writer made cannot be replaced by one that was written to follow another.
+var errOtherID = conflict("one that the source changes has another row ID")
 
 // conflict is an error that trying the commit again does not mend, and a new run does.
 func conflict(format string, args ...any) error {

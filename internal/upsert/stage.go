@@ -9,7 +9,6 @@ import (
 	"github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/table/dv"
 
-	"icepipe/internal/keyindex"
 	"icepipe/internal/lake"
 )
 
@@ -137,116 +136,6 @@ func (x *Target) Updates() (n int64) {
 		n += positions.Cardinality()
 	}
 	return n
-}
-
-// A moved row of the base is held against the row of its key that the known snapshot has.
-type moved struct{ then, now place }
-
-const mostMoved = 1 << 16 // that are looked at together
-
-// landingElsewhere is Landing on the known snapshot, which is not the base.
-func (x *Target) landingElsewhere(ctx context.Context) (map[string]*dv.RoaringPositionBitmap, int64, error) {
-	gone := map[int]*dv.RoaringPositionBitmap{}
-	updated, missing := int64(0), x.missing()
-	var rows []moved
-	var live, same []place
-	err := x.index.Repeated(ctx, func(_ keyindex.Digest, ps []place) error {
-		live, same = live[:0], same[:0]
-		copies := 0
-		for _, p := range ps {
-			ordinal, position := split(p)
-			f := x.files[ordinal]
-			switch {
-			case f.staged && !has(f.taken, position):
-				copies++
-			case f.staged:
-			case f.isSame(position):
-				same = append(same, p)
-			case f.lives(position):
-				live = append(live, p)
-			}
-		}
-		stay := 0
-		for _, p := range same {
-			if ordinal, position := split(p); x.files[ordinal].lives(position) {
-				stay++
-			}
-		}
-		switch {
-		case copies > 0 && x.options.UpdateAll && len(live) != copies && (copies > 1 || len(live)+len(same) > 0):
-			return conflict("a key has more rows by now, or fewer")
-		case copies > 0:
-			for _, p := range live {
-				mark(gone, p)
-			}
-			if updated += int64(min(len(live), copies)); stay == len(same) {
-				return nil
-			}
-			return conflict("one that the source holds as it was is gone")
-		case len(same) == 0 || stay+len(live) == 0:
-			return nil
-		}
-		missing -= int64(len(same) - stay)
-		for _, p := range live {
-			rows = append(rows, moved{same[0], p})
-		}
-		if len(rows) < mostMoved {
-			return nil
-		}
-		defer func() { rows = rows[:0] }()
-		return x.unmoved(ctx, rows)
-	})
-	if err == nil && missing > 0 {
-		err = conflict("one that the source holds as it was is gone")
-	}
-	if err == nil {
-		err = x.unmoved(ctx, rows)
-	}
-	return x.byPath(gone), updated, err
-}
-
-// missing counts the rows that the source holds as they were in the base and that the known snapshot has not, at
-// their places.
-func (x *Target) missing() (n int64) {
-	for _, f := range x.files {
-		if f.same == nil {
-			continue
-		}
-		for at := range f.same.Positions() {
-			if f.isSame(int64(at)) && !f.lives(int64(at)) {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// unmoved refuses rows that are not what those of the base were.
-func (x *Target) unmoved(ctx context.Context, rows []moved) error {
-	var then, now []place
-	for _, r := range rows {
-		then, now = append(then, r.then), append(now, r.now)
-	}
-	if err := x.loadAt(ctx, x.base, then); err != nil {
-		return err
-	}
-	if err := x.load(ctx, now); err != nil {
-		return err
-	}
-	for _, r := range rows {
-		was, err := x.row(r.then)
-		if err != nil {
-			return err
-		}
-		is, err := x.row(r.now)
-		if err != nil {
-			return err
-		}
-		if was.digest != is.digest {
-			return conflict("one that the source holds as it was has other values")
-		}
-	}
-	return nil
 }
 
 // lives reports whether the known snapshot has a row of the file, whatever staged batches make of it.

@@ -39,12 +39,13 @@ type Target struct {
 
 // A file is a data file whose keys are in the index.
 type file struct {
-	path    string
-	there   bool   // the known snapshot has it
-	deletes string // see lake.PlacedFile
-	groups  []int64
-	ids     bool                      // its rows had IDs when it was looked at last
-	dead    *dv.RoaringPositionBitmap // rows that are deleted now and were not when the file was read; nil: none
+	path     string
+	there    bool   // the known snapshot has it
+	deletes  string // see lake.PlacedFile
+	groups   []int64
+	ids      bool                      // its rows had IDs when it was looked at last
+	numbered bool                      // they had none when it was looked at first
+	dead     *dv.RoaringPositionBitmap // rows that are deleted now and were not when the file was read; nil: none
 
 	staged      bool                      // it waits for the commit of staged batches
 	taken, same *dv.RoaringPositionBitmap // rows that staged batches take the place of, or hold as they are; nil: none
@@ -141,7 +142,7 @@ func (x *Target) learn(ctx context.Context, scan *lake.PlaceScan, i int, f lake.
 	was := x.files[ordinal]
 	was.there = true
 	if was.ids != f.RowIDs {
-		was.ids = f.RowIDs
+		was.ids, was.numbered = f.RowIDs, true
 		x.rows.forget(ordinal)
 	}
 	if was.deletes == f.Deletes {

@@ -47,6 +47,33 @@ func (s *store) rowIDs(t *testing.T, name, snapshot string) map[int64]int64 {
 	return out
 }
 
+// keepIDs checks that a key that two snapshots of a table have keeps its row ID from one to the next, that rows have
+// different ones, and that there are any where rows have IDs.
+func keepIDs(t *testing.T, tbl *table.Table) {
+	t.Helper()
+	if tbl.Metadata().Version() < 3 {
+		return
+	}
+	was := map[int64]int64{}
+	for _, s := range tbl.Metadata().Snapshots() {
+		now, used := map[int64]int64{}, map[int64]bool{}
+		eachRowID(t, tbl, &s, func(id int64, rowID *int64) {
+			switch {
+			case rowID == nil:
+				t.Errorf("snapshot %d: the row of %d has no ID", s.SnapshotID, id)
+				return
+			case used[*rowID]:
+				t.Errorf("snapshot %d: two rows have ID %d", s.SnapshotID, *rowID)
+			}
+			now[id], used[*rowID] = *rowID, true
+			if old, ok := was[id]; ok && old != *rowID {
+				t.Errorf("snapshot %d: the row of %d has ID %d, and had %d", s.SnapshotID, id, *rowID, old)
+			}
+		})
+		was = now
+	}
+}
+
 // The rows of a table that was upgraded from format version 2 get their IDs by the first commit in version 3, which
 // may be a batch of the job: the batches behind it keep them (specification, "Row Lineage").
 func TestUpsertKeepsIDsOfAnUpgrade(t *testing.T) {

@@ -12,6 +12,7 @@ var Points = []string{
 	"datafile.created",      // a data file is there, empty
 	"datafile.closed",       // a data file is whole and synced
 	"datafile.written",      // all files of a batch, and their folders, are synced
+	"migrate.thinned",       // staged files of an upsert whose rows later batches change are written anew, their note names the old ones
 	"migrate.pending-noted", // the checkpoint names the files of the batch
 	"lake.deletes-written",  // the delete files of an upsert, or its copies of rows, are synced
 	"lake.staged",           // manifests and manifest list are written, the catalog does not know of them

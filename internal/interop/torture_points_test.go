@@ -31,6 +31,9 @@ func testPoints(t *testing.T, r *rack, scenes []scene) {
 			if s.mode == "" && point == "lake.deletes-written" {
 				continue // no rows are taken out
 			}
+			if s.mode != "once" && point == "migrate.thinned" {
+				continue // no staged row comes in the place of another
+			}
 			if s.mode != "" && point == "migrate.redone" {
 				continue // the pending batch of an upsert is written again: what it changes hangs on the head
 			}

@@ -83,8 +83,9 @@ func contests() (list []*contest) {
 
 // TestUpsertTwins: of two jobs that upsert the same new keys, whose commits come in whatever order, neither adds a
 // second row, loses one of the other's or overwrites what it has not looked at: each snapshot holds the rows of the one
-// before it with those of its batch in place. Where one changed a row that the other holds as it is, this one ends with
-// the conflict, and its next run goes on.
+// before it with those of its batch in place, and in version 3 with their IDs. Where one changed a row that the other
+// holds as it is, or made one whose ID the other's has not got, this one ends with the conflict, and its next run goes
+// on.
 func TestUpsertTwins(t *testing.T) {
 	a := newArena(t)
 	list := contests()
@@ -115,7 +116,7 @@ func TestUpsertTwins(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if n > 0 && !c.clash {
+				if n > 0 && !c.clash && c.version < 3 { // in version 3 the rows that A added have IDs, which B's must get
 					t.Errorf("a conflict of rows that the other did not touch\n%s", told(h.runs))
 				}
 				conflicts, tries = conflicts+n, tries+len(h.runs)

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
+	"icepipe/internal/crash"
 	"icepipe/internal/lake"
 	"icepipe/internal/upsert"
 	"icepipe/pkg/ckpt"
@@ -170,6 +171,7 @@ func (w *writer) thin(ctx context.Context) error {
 		}
 		fresh.add(b, files)
 	}
+	crash.Here("migrate.thinned")
 	if j.store != nil {
 		if err := j.store.Restage(j.note.Job, noted); err != nil {
 			return err

@@ -274,7 +274,7 @@ func (t *tracer) path(id int, c call, regs *syscall.PtraceRegs) string {
 		if err != nil {
 			return ""
 		}
-		return path
+		return strings.TrimSuffix(path, " (deleted)") // it has no name any more
 	case byPath:
 		return t.text(id, regs.Rdi)
 	case byPath2:

@@ -80,10 +80,12 @@ func (r Ref) where() string {
 	switch {
 	case r.origin != "":
 		return r.origin
-	case r.Place.Kind == "rest" || r.Place.Kind == "sql":
-		return r.flag("uri")
+	case r.Place.Kind == "sqlite":
+		return r.flag("db-path")
+	case r.Place.Kind == "hadoop":
+		return r.flag("warehouse")
 	}
-	return r.flag("db-path")
+	return r.flag("uri")
 }
 
 // FromPlace returns the Ref of a table by what a stream header or a checkpoint holds of it. A
@@ -163,7 +165,10 @@ func init() { // in init, since the functions refer to Open's own table of kinds
 		"sqlite": {settle: settleSQLite, same: sameSQLite, open: openSQLite},
 		"sql":    {settle: settleServer, same: sameServer, open: openServer},
 		"rest":   {settle: settleREST, same: sameREST, open: openREST},
+		"hadoop": {settle: settleHadoop, same: sameHadoop, open: openHadoop},
+		"hive":   {settle: settleHive, same: sameHive, open: openHive},
 	}
+	maps.Copy(kinds, cloudKinds())
 }
 
 // refused are kinds of PyIceberg's and Java's that are not among them, and what to do.

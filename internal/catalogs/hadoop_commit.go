@@ -71,8 +71,8 @@ func (c *hadoopCatalog) nextName(base, next table.Metadata, version int) (string
 	if base.Location() != next.Location() {
 		return refused("a hadoop catalog's table cannot change its location")
 	}
-	if p := next.Properties()[table.WriteMetadataLocationKey]; p != "" {
-		return refused("its property %s is set, and a hadoop catalog finds metadata in the table's own folder alone: unset it", table.WriteMetadataLocationKey)
+	if p := next.Properties()[table.WriteMetadataPathKey]; p != "" {
+		return refused("its property %s is set, and a hadoop catalog finds metadata in the table's own folder alone: unset it", table.WriteMetadataPathKey)
 	}
 	switch codec := metadataCodec(next); codec {
 	case table.MetadataCompressionCodecNone:

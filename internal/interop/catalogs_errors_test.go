@@ -78,6 +78,7 @@ func (e *everywhere) errors(t *testing.T) {
 			t.Error(told([]run{r}))
 		}
 	}
+	e.cloudErrors(t)
 	r, _ := e.run([]string{"PYICEBERG_CATALOG__REST__TOKEN=planted-wrong", "ICE_TRACEBACK=1"}, []string{"ice-scan", "rest.e.orders", "-o", "never.arrows"})
 	if r.code != 1 || !strings.Contains(r.stderr, "refuses the token") {
 		t.Error(told([]run{r}))
@@ -154,17 +155,19 @@ func (e *everywhere) secrets(t *testing.T) {
 		}
 	}
 	files := 0
-	err := filepath.WalkDir(e.dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() || entry.Name() == ".pyiceberg.yaml" {
+	for _, root := range []string{e.dir, e.objects} {
+		err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() || entry.Name() == ".pyiceberg.yaml" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			holds(path, text)
+			files++
 			return err
+		})
+		if err != nil {
+			t.Error(err)
 		}
-		text, err := os.ReadFile(path)
-		holds(path, text)
-		files++
-		return err
-	})
-	if err != nil {
-		t.Error(err)
 	}
 	holds("stdout", e.printed.Bytes())
 	for _, r := range e.runs {

@@ -5,13 +5,16 @@ package catalogs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -127,7 +130,7 @@ func (r Ref) glueConfig(ctx context.Context) (aws.Config, error) {
 	p := r.Properties
 	options := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(defaultTimeout)), // the SDK has no deadline of its own
-		config.WithRetryMaxAttempts(glueAttempts(p)),
+		config.WithRetryer(func() aws.Retryer { return glueRetryer(p) }),
 	}
 	if _, profile := glueSetting(p, "profile-name"); profile != "" {
 		options = append(options, config.WithSharedConfigProfile(profile))
@@ -147,14 +150,30 @@ func (r Ref) glueConfig(ctx context.Context) (aws.Config, error) {
 		_, token := glueSetting(p, "session-token")
 		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(key, secret, token)))
 	}
-	if mode, err := aws.ParseRetryMode(p["glue.retry-mode"]); err == nil { // else standard, as with PyIceberg
-		options = append(options, config.WithRetryMode(mode))
-	}
 	cfg, err := config.LoadDefaultConfig(ctx, options...)
 	if err == nil && endpoint != "" {
 		cfg.BaseEndpoint = aws.String(endpoint)
 	}
 	return cfg, err
+}
+
+// glueRetryer says which calls are made again. Where no connection can be had none is: to tell the user takes
+// no minutes, and a commit is tried again by its own rules.
+func glueRetryer(p map[string]string) aws.Retryer {
+	settle := func(o *retry.StandardOptions) {
+		o.MaxAttempts = glueAttempts(p)
+		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
+			var op *net.OpError
+			if errors.As(err, &op) && op.Op == "dial" {
+				return aws.FalseTernary
+			}
+			return aws.UnknownTernary
+		})}, o.Retryables...)
+	}
+	if strings.EqualFold(p["glue.retry-mode"], "adaptive") {
+		return retry.NewAdaptiveMode(func(o *retry.AdaptiveModeOptions) { o.StandardOptions = append(o.StandardOptions, settle) })
+	}
+	return retry.NewStandard(settle) // as with PyIceberg, whose third mode, legacy, is like it
 }
 
 // glueAttempts is how often a call is made at most; PyIceberg's default.

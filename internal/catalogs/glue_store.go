@@ -56,17 +56,13 @@ func (g *glueStore) swap(ctx context.Context, old entry, next table.Metadata, lo
 		CatalogId: g.id, DatabaseName: was.DatabaseName, VersionId: was.VersionId,
 		SkipArchive: aws.Bool(!strings.EqualFold(g.ref.Properties["glue.skip-archive"], "false")),
 		TableInput:  glueInput(was, next, location),
-	}, onlyUndone)
-	return g.explain(err)
-}
-
-// onlyUndone lets the SDK make a call again where the answer says that it was not done.
-func onlyUndone(o *glue.Options) {
-	attempts := o.RetryMaxAttempts
-	o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
-		s.MaxAttempts = attempts
-		s.Retryables = []retry.IsErrorRetryable{retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}}
+	}, func(o *glue.Options) {
+		o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
+			s.MaxAttempts = glueAttempts(g.ref.Properties)
+			s.Retryables = []retry.IsErrorRetryable{retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}}
+		})
 	})
+	return g.explain(err)
 }
 
 // glueInput is the entry with next as its metadata. What else is in it stays: Athena, Lake Formation and crawlers

@@ -289,8 +289,8 @@ func TestGlueErrors(t *testing.T) {
 		{"no region", with(without("glue.region"), "t"), fault{}, `a glue catalog is of a region, and none is given: see to --dst-property glue\.region=…, or set AWS_REGION`},
 		{"no keys", with(without("glue.access-key-id", "glue.secret-access-key"), "t"), fault{}, `no keys of AWS are found: give glue\.access-key-id and glue\.secret-access-key \(.*\), or set AWS_PROFILE`},
 		{"no profile", f.ref("t", "client.profile-name=nope"), fault{}, `^profile "nope" is in none of AWS's files .*: see to --dst-property client\.profile-name=…$`},
-		{"port", with(func(r *Ref) { r.Place.URI = "http://127.0.0.1:1" }, "t", "glue.endpoint=http://127.0.0.1:1", "glue.max-retries=1"), fault{}, `^load table a\.t: cannot connect to catalog "http://127\.0\.0\.1:1": .*connection refused; see to --dst-uri`},
-		{"host", with(func(r *Ref) { r.Place.URI = "http://no-such-host.invalid" }, "t", "glue.endpoint=http://no-such-host.invalid", "glue.max-retries=1"), fault{}, `^load table a\.t: cannot connect to catalog "http://no-such-host\.invalid": lookup no-such-host\.invalid.*; see to`},
+		{"port", with(func(r *Ref) { r.Place.URI = "http://127.0.0.1:1" }, "t", "glue.endpoint=http://127.0.0.1:1"), fault{}, `^load table a\.t: cannot connect to catalog "http://127\.0\.0\.1:1": .*connection refused; see to --dst-uri`},
+		{"host", with(func(r *Ref) { r.Place.URI = "http://no-such-host.invalid" }, "t", "glue.endpoint=http://no-such-host.invalid"), fault{}, `^load table a\.t: cannot connect to catalog "http://no-such-host\.invalid": lookup no-such-host\.invalid.*; see to`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.fault.status > 0 {

@@ -56,8 +56,8 @@ func settleGlue(ref *Ref, f TableFlags, env Env) error {
 	if err != nil {
 		return usage("%s: %v", ref.property("glue.endpoint"), err)
 	}
-	if address != "" || ref.Place.URI == "" {
-		ref.Place.URI = address
+	if _, region := glueSetting(ref.Properties, "region"); region+ref.Properties["glue.endpoint"] != "" || ref.Place.URI == "" {
+		ref.Place.URI = address // else it is the recorded one, whatever the variables of today say
 	}
 	if f.URI == "" {
 		ref.origin = ref.property("glue.region")

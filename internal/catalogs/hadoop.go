@@ -24,7 +24,7 @@ func settleHadoop(ref *Ref, f TableFlags, env Env) error {
 	if f.Warehouse != "" {
 		ref.origin = ref.flag("warehouse")
 	}
-	warehouse := cmp.Or(f.Warehouse, ref.Properties["warehouse"], ref.Place.Warehouse)
+	warehouse := cmp.Or(f.Warehouse, ref.Place.Warehouse)
 	if warehouse == "" {
 		return usage("%s is missing: a hadoop catalog is the folder that its tables are in", ref.flag("warehouse"))
 	}

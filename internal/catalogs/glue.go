@@ -117,7 +117,7 @@ func openGlue(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
 		ref.Place.URI = "https://glue." + cfg.Region + ".amazonaws.com"
 		g.ref = ref
 	}
-	g.client = glue.NewFromConfig(cfg)
+	g.glueCalls = callsOf(glue.NewFromConfig(cfg))
 	if ref.Place.Prefix != "" {
 		g.id = aws.String(ref.Place.Prefix)
 	}

@@ -23,9 +23,22 @@ import (
 // reads all metadata before each commit, asks for the names of metadata files that it makes itself, and drops
 // what Athena and others have noted in the table's entry.
 type glueStore struct {
-	client *glue.Client
-	ref    Ref
-	id     *string // of the catalog; nil: the account's own
+	ref Ref
+	id  *string // of the catalog; nil: the account's own
+	glueCalls
+}
+
+// glueCalls are the calls that are made, each a method of the SDK's client. A field that holds the client would
+// make the linker keep all of its methods, since a glueStore is seen as an interface: 5 MB of code.
+type glueCalls struct {
+	getTable     func(context.Context, *glue.GetTableInput, ...func(*glue.Options)) (*glue.GetTableOutput, error)
+	updateTable  func(context.Context, *glue.UpdateTableInput, ...func(*glue.Options)) (*glue.UpdateTableOutput, error)
+	getTables    func(context.Context, *glue.GetTablesInput, ...func(*glue.Options)) (*glue.GetTablesOutput, error)
+	getDatabases func(context.Context, *glue.GetDatabasesInput, ...func(*glue.Options)) (*glue.GetDatabasesOutput, error)
+}
+
+func callsOf(c *glue.Client) glueCalls {
+	return glueCalls{c.GetTable, c.UpdateTable, c.GetTables, c.GetDatabases}
 }
 
 // A glueEntry is what Glue keeps of a table.
@@ -34,7 +47,7 @@ type glueEntry struct{ types.Table }
 func (e glueEntry) parameters() map[string]string { return e.Parameters }
 
 func (g *glueStore) entry(ctx context.Context, database, name string) (entry, error) {
-	out, err := g.client.GetTable(ctx, &glue.GetTableInput{CatalogId: g.id, DatabaseName: &database, Name: &name})
+	out, err := g.getTable(ctx, &glue.GetTableInput{CatalogId: g.id, DatabaseName: &database, Name: &name})
 	if err != nil {
 		return nil, g.explain(err)
 	}
@@ -52,7 +65,7 @@ func (g *glueStore) swap(ctx context.Context, old entry, next table.Metadata, lo
 	if aws.ToString(was.VersionId) == "" {
 		return &refusedError{"table " + g.ref.String() + ": " + errNoVersion.Error(), errNoVersion}
 	}
-	_, err := g.client.UpdateTable(ctx, &glue.UpdateTableInput{
+	_, err := g.updateTable(ctx, &glue.UpdateTableInput{
 		CatalogId: g.id, DatabaseName: was.DatabaseName, VersionId: was.VersionId,
 		SkipArchive: aws.Bool(!strings.EqualFold(g.ref.Properties["glue.skip-archive"], "false")),
 		TableInput:  glueInput(was, next, location),
@@ -111,23 +124,23 @@ func sameColumns(a, b []types.Column) bool {
 }
 
 func (g *glueStore) databases(ctx context.Context) (names []string, err error) {
-	pages := glue.NewGetDatabasesPaginator(g.client, &glue.GetDatabasesInput{CatalogId: g.id})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for next := (*string)(nil); ; {
+		page, err := g.getDatabases(ctx, &glue.GetDatabasesInput{CatalogId: g.id, NextToken: next})
 		if err != nil {
 			return names, g.explain(err)
 		}
 		for _, d := range page.DatabaseList {
 			names = append(names, aws.ToString(d.Name))
 		}
+		if next = page.NextToken; aws.ToString(next) == "" {
+			return names, nil
+		}
 	}
-	return names, nil
 }
 
 func (g *glueStore) tables(ctx context.Context, database string) (names []string, err error) {
-	pages := glue.NewGetTablesPaginator(g.client, &glue.GetTablesInput{CatalogId: g.id, DatabaseName: &database})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for next := (*string)(nil); ; {
+		page, err := g.getTables(ctx, &glue.GetTablesInput{CatalogId: g.id, DatabaseName: &database, NextToken: next})
 		if err != nil {
 			return names, g.explain(err)
 		}
@@ -136,8 +149,10 @@ func (g *glueStore) tables(ctx context.Context, database string) (names []string
 				names = append(names, aws.ToString(t.Name))
 			}
 		}
+		if next = page.NextToken; aws.ToString(next) == "" {
+			return names, nil
+		}
 	}
-	return names, nil
 }
 
 func (g *glueStore) close() error { return nil } // the SDK's client has nothing to give back

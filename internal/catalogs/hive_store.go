@@ -135,11 +135,13 @@ func (h *hiveStore) swap(ctx context.Context, old entry, next table.Metadata, lo
 	})
 }
 
-// lockWait bounds the wait for a lock, and lockLook the time between two looks at it, which grows.
+// lockWait bounds the wait for a lock, and lockLook the time between two looks at it, which grows. The wait is short:
+// who holds a lock commits, mostly, so that what waits for it is stale when its turn comes, and meanwhile
+// keeps the others in the queue waiting. The commit protocol begins anew instead.
 const (
-	lockWait     = time.Minute
+	lockWait     = 2 * time.Second
 	lockLook     = 50 * time.Millisecond
-	lockLookMost = 2 * time.Second
+	lockLookMost = 200 * time.Millisecond
 )
 
 // lock takes Hive's lock of a table.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
@@ -146,6 +147,7 @@ func TestHiveLocked(t *testing.T) {
 		})
 	}()
 	for waiting := false; !waiting; {
+		time.Sleep(time.Millisecond) // and look again
 		f.mu.Lock()
 		waiting = f.last > 100
 		f.mu.Unlock()
@@ -154,8 +156,11 @@ func TestHiveLocked(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("the lock was taken")
 	}
-	if f.holder != 99 {
+	if f.state(); f.holder != 99 {
 		t.Errorf("the lock is %d's", f.holder)
+	}
+	if err := set(t, o, "k", "v"); !errors.Is(err, table.ErrCommitFailed) {
+		t.Errorf("a lock that is held: %v, want a conflict", err)
 	}
 }
 

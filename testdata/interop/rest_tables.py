@@ -82,7 +82,7 @@ def look(table, name):
 
 
 def there(table, file):
-    return table.io.new_input(file).exists() if file.startswith("s3:") else os.path.exists(file.removeprefix("file://"))
+    return table.io.new_input(file).exists() if file.startswith("s3:") else os.path.exists("/" + file.removeprefix("file:").lstrip("/"))
 
 
 def delete(listed):

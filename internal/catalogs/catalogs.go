@@ -14,6 +14,7 @@
 package catalogs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -70,7 +71,7 @@ func (r Ref) property(key string) string {
 	case slices.Contains(r.flagged, key) || r.Place.Name == "":
 		return r.flag("property") + " " + key + "=…"
 	case r.from != "":
-		return fmt.Sprintf("%s of catalog %q in %s", key, r.Place.Name, r.from)
+		return fmt.Sprintf("%s of catalog %q in %s", key, r.Place.Name, cmp.Or(r.origins[key], r.from))
 	}
 	return fmt.Sprintf("%s, or %s", r.flag("property")+" "+key+"=…", variableOf(r.Place.Name, key))
 }

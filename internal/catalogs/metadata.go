@@ -33,7 +33,7 @@ func applied(base table.Metadata, location string, requirements []table.Requirem
 	return next, next.Equals(base), nil
 }
 
-// newMetadata writes metadata to a new file, where the table's properties want it.
+// newMetadata writes metadata to a new file, where the table's properties want it and compressed as they want it.
 func newMetadata(ctx context.Context, catalog iceberg.Properties, metadata table.Metadata, version int) (location string, err error) {
 	places, err := table.LoadLocationProvider(metadata.Location(), metadata.Properties())
 	if err != nil {

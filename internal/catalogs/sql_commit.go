@@ -3,8 +3,10 @@ package catalogs
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -12,6 +14,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/apache/iceberg-go"
+	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 )
 
@@ -95,7 +99,7 @@ func (c sqlCatalog) commitOnLast(ctx context.Context, identifier table.Identifie
 	if next.Equals(base) || codec != table.MetadataCompressionCodecNone {
 		return nil, "", errNotOnLast
 	}
-	location, err := newMetadata(ctx, c.properties, next, version+1)
+	location, err := c.newMetadata(ctx, next, version+1)
 	if err != nil {
 		return nil, "", err
 	}
@@ -113,6 +117,44 @@ func (c sqlCatalog) commitOnLast(ctx context.Context, identifier table.Identifie
 		return nil, "", fmt.Errorf("%w: another writer has committed to table %s meanwhile", table.ErrCommitFailed, c.ref)
 	}
 	return next, location, nil
+}
+
+// newMetadata writes metadata to a new file, where the table's properties want it.
+func (c sqlCatalog) newMetadata(ctx context.Context, metadata table.Metadata, version int) (location string, err error) {
+	places, err := table.LoadLocationProvider(metadata.Location(), metadata.Properties())
+	if err != nil {
+		return "", err
+	}
+	if location, err = places.NewTableMetadataFileLocation(version); err != nil {
+		return "", err
+	}
+	properties := iceberg.Properties{}
+	maps.Copy(properties, c.properties)
+	maps.Copy(properties, metadata.Properties())
+	files, err := iceio.LoadFSFunc(properties, location)(ctx)
+	if err != nil {
+		return "", err
+	}
+	writable, ok := files.(iceio.WriteFileIO)
+	if !ok {
+		return "", fmt.Errorf("metadata %q: cannot be written there", location)
+	}
+	out, err := writable.Create(location)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	var text []byte
+	if m, ok := metadata.(json.Marshaler); ok {
+		text, err = m.MarshalJSON() // json.Marshal would look through the whole text once more
+	} else {
+		text, err = json.Marshal(metadata)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = out.Write(text)
+	return location, err
 }
 
 // metadataNumber is the number in a metadata file's name, which the next one's follows.

@@ -102,6 +102,8 @@ func (e *everywhere) programs(t *testing.T) {
 		{{"ice-migrate", "status", "--checkpoint", "piped.json"}}, {{"ice-migrate", "undo", "--checkpoint", "piped.json"}},
 		{{"ice-migrate", "redo", "--checkpoint", "piped.json"}}, {{"ice-migrate", "clean", "--checkpoint", "piped.json"}},
 		{{"ice-migrate", "config", "--src", src.String(), "--dst", "rest"}},
+		{{"ice-migrate", "config", "--src", "glue.p.t", "--dst", "glue_s3"}},
+		{{"ice-migrate", "config", "--output", "json", "--src", "hive.p.t", "--dst", "hadoop"}},
 		{{"ice-migrate", "config", "--output", "json", "--src", dst.String(), "--dst-property", "token=planted-token"}},
 		{{"ice-migrate", "--src", src.String(), "--dst", dst.String(), "--dry-run"}},
 		{{"ice-migrate", "recover", "--checkpoint", "again.json", "--src", src.String(), "--dst", dst.String(), "--batch-rows", "10"}},

@@ -46,7 +46,10 @@ func (e *everywhere) cloudErrors(t *testing.T) {
 				line[2] = "glue.e.orders"
 			}
 			r, _ := e.run(env, line)
-			first, _, _ := strings.Cut(r.stderr, "\n")
+			first := "" // behind the warnings
+			if at := strings.Index(r.stderr, "Error: "); at >= 0 {
+				first, _, _ = strings.Cut(r.stderr[at:], "\n")
+			}
 			if (r.code == 0) != (c.says == "") || !regexp.MustCompile(c.says).MatchString(first) || strings.Count(r.stderr, "Error: ") > 1 {
 				t.Errorf("want %q:\n%s", c.says, told([]run{r}))
 			}

@@ -28,7 +28,7 @@ FORMS = {
 
 def make(spark, warehouse):
     spark.sql("CREATE NAMESPACE IF NOT EXISTS h.spark")
-    for form, properties in (FORMS | {"raced": "'commit.retry.num-retries'='0'"}).items():
+    for form, properties in (FORMS | {"raced": ""}).items():
         properties = f"TBLPROPERTIES ({properties})" if properties else ""
         spark.sql(f"CREATE TABLE h.spark.{form} (id BIGINT, text STRING) USING iceberg {properties}")
         if form != "raced":

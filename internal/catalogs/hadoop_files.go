@@ -75,7 +75,10 @@ func (f tableFolder) has(name string) (bool, error) {
 	} else if s, ok := f.files.(iceio.StatIO); ok {
 		_, err = s.Stat(f.location + "/" + name)
 	} else {
-		err = fmt.Errorf("%q: %w", f.location, errors.ErrUnsupported)
+		var file iceio.File
+		if file, err = f.files.Open(f.location + "/" + name); err == nil {
+			err = file.Close()
+		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

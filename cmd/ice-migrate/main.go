@@ -39,8 +39,10 @@
 //
 // A catalog is found by its name in PyIceberg's configuration: .pyiceberg.yaml in PYICEBERG_HOME, the home folder or
 // the working directory, variables PYICEBERG_CATALOG__NAME__KEY, default-catalog; or in .iceberg-go.yaml. --src-uri
-// and --dst-uri are the address of a REST catalog, or a SQL catalog's database as SQLAlchemy names it:
-// postgresql://…, mysql+pymysql://…, sqlite:///FILE. --src-property token=… and the like, and passwords in
+// and --dst-uri are the address of a REST catalog, of a Hive Metastore (thrift://HOST:9083), or a SQL catalog's database
+// as SQLAlchemy names it: postgresql://…, mysql+pymysql://…, sqlite:///FILE. A Glue catalog is reached by glue.region and
+// glue.endpoint, a Hadoop catalog is the folder --src-warehouse or --dst-warehouse, a destination on the local disk
+// alone. --src-property token=… and the like, and passwords in
 // addresses, are seen by others, so that they are better configured. A commit that loses to another writer's is tried
 // again, 200 times unless the table's commit.retry.num-retries says how often.
 //

@@ -14,6 +14,7 @@
 package catalogs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -70,7 +71,7 @@ func (r Ref) property(key string) string {
 	case slices.Contains(r.flagged, key) || r.Place.Name == "":
 		return r.flag("property") + " " + key + "=…"
 	case r.from != "":
-		return fmt.Sprintf("%s of catalog %q in %s", key, r.Place.Name, r.from)
+		return fmt.Sprintf("%s of catalog %q in %s", key, r.Place.Name, cmp.Or(r.origins[key], r.from))
 	}
 	return fmt.Sprintf("%s, or %s", r.flag("property")+" "+key+"=…", variableOf(r.Place.Name, key))
 }
@@ -80,10 +81,12 @@ func (r Ref) where() string {
 	switch {
 	case r.origin != "":
 		return r.origin
-	case r.Place.Kind == "rest" || r.Place.Kind == "sql":
-		return r.flag("uri")
+	case r.Place.Kind == "sqlite":
+		return r.flag("db-path")
+	case r.Place.Kind == "hadoop":
+		return r.flag("warehouse")
 	}
-	return r.flag("db-path")
+	return r.flag("uri")
 }
 
 // FromPlace returns the Ref of a table by what a stream header or a checkpoint holds of it. A
@@ -163,7 +166,10 @@ func init() { // in init, since the functions refer to Open's own table of kinds
 		"sqlite": {settle: settleSQLite, same: sameSQLite, open: openSQLite},
 		"sql":    {settle: settleServer, same: sameServer, open: openServer},
 		"rest":   {settle: settleREST, same: sameREST, open: openREST},
+		"hadoop": {settle: settleHadoop, same: sameHadoop, open: openHadoop},
+		"hive":   {settle: settleHive, same: sameHive, open: openHive},
 	}
+	maps.Copy(kinds, cloudKinds())
 }
 
 // refused are kinds of PyIceberg's and Java's that are not among them, and what to do.

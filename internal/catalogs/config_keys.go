@@ -39,6 +39,15 @@ var known = map[string]property{
 	"namespace-separator": {}, timeoutKey: {}, "rest-metrics-reporting-enabled": {}, "rest.metrics-reporting-enabled": {},
 	"rest-metrics-reporting-timeout-ms": {},
 
+	// glue, of which client.* are fall-backs
+	"glue.id": {}, "glue.endpoint": {}, "glue.region": {}, "glue.profile-name": {}, "glue.access-key-id": {secret: true},
+	"glue.secret-access-key": {secret: true}, "glue.session-token": {secret: true}, "glue.max-retries": {}, "glue.retry-mode": {},
+	"glue.skip-archive": {},
+
+	// hive
+	"ugi": {}, "hive.hive2-compatible": {}, "hive.kerberos-authentication": {}, "hive.kerberos-service-name": {},
+	"lock-check-min-wait-time": {idle: true}, "lock-check-max-wait-time": {idle: true}, "lock-check-retries": {idle: true},
+
 	// sql
 	"echo": {idle: true}, "pool_pre_ping": {idle: true}, "init_catalog_tables": {idle: true}, "jdbc.schema-version": {idle: true},
 

@@ -144,8 +144,8 @@ func (r Ref) overview(side, table string, f TableFlags) OverviewSide {
 		where = flagged(f.DBPath, "db-path", r.flag("uri"))
 	}
 	add("db-path", r.Place.DBPath, where)
-	if r.Place.DBPath == "" {
-		text, hidden := shown("uri", cmp.Or(r.Properties["uri"], r.Place.URI))
+	if uri := cmp.Or(r.Properties["uri"], r.Place.URI); r.Place.DBPath == "" && uri != "" {
+		text, hidden := shown("uri", uri)
 		o.Settings = append(o.Settings, OverviewValue{"uri", text, where, hidden})
 	}
 	add("warehouse", r.Place.Warehouse, flagged(f.Warehouse, "warehouse", r.origins["warehouse"]))

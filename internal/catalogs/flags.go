@@ -9,12 +9,12 @@ import (
 
 // TableFlags name one table. Kong embeds them with the prefix src-, dst- or none.
 type TableFlags struct {
-	Catalog     string   `placeholder:"KIND" help:"Kind of the catalog: sqlite, sql or rest."`
+	Catalog     string   `placeholder:"KIND" help:"Kind of the catalog: sqlite, sql, rest, glue, hive or hadoop."`
 	CatalogName string   `placeholder:"NAME" help:"Catalog in .pyiceberg.yaml or PYICEBERG_CATALOG__NAME__*; with a path, the name under which the database lists the table."`
 	DBPath      string   `name:"db-path" placeholder:"FILE" help:"Database of a sqlite catalog."`
-	URI         string   `name:"uri" placeholder:"URL" help:"Address of a rest catalog, or of the database of a sql catalog (postgresql://…, mysql://…). Others can see a command line: a password is better kept in the configuration."`
+	URI         string   `name:"uri" placeholder:"URL" help:"Address of a rest or hive catalog, or of the database of a sql catalog (postgresql://…, mysql://…); endpoint of a glue catalog. Others can see a command line: a password is better kept in the configuration."`
 	Property    []string `sep:"none" placeholder:"KEY=VALUE" help:"Property of the catalog or its storage, as PyIceberg names them. Repeatable. Others can see a command line: a token or credential is better kept in the configuration."`
-	Warehouse   string   `placeholder:"DIR|NAME" help:"Warehouse of the catalog. No table is created: a sqlite catalog only notes it, a rest catalog may want its name."`
+	Warehouse   string   `placeholder:"DIR|NAME" help:"Warehouse of the catalog. No table is created: a rest catalog may want its name, a hadoop catalog is this folder, others only note it."`
 	Namespace   string   `placeholder:"NAMESPACE" help:"Namespace of the table, its levels joined by dots."`
 	Table       string   `placeholder:"TABLE" help:"Name of the table."`
 

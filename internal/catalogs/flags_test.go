@@ -179,7 +179,7 @@ func TestResolvePair(t *testing.T) {
 			dst: Ref{Place: rows.Place{Kind: "sql", Name: "x", URI: "mysql://h/d"}, Identifier: []string{"a", "t"}}},
 		{name: "sqlite by its uri", line: []string{"--src-uri=sqlite:////a.db", "--src-namespace=a", "--src-table=t", "--dst-catalog=sql", "--dst-db-path=b.db"},
 			src: Ref{Place: sqlite("", "/a.db", ""), Identifier: []string{"a", "t"}}, dst: Ref{Place: sqlite("", "/work dir/b.db", ""), Identifier: []string{"a", "t"}}},
-		{name: "other kind", line: []string{"--src-catalog=glue", "--src-namespace=a", "--src-table=t"}, err: `--src-catalog: catalog kind "glue" is not supported in this version, which has: rest, sql, sqlite`},
+		{name: "other kind", line: []string{"--src-catalog=dynamodb", "--src-namespace=a", "--src-table=t"}, err: `--src-catalog: catalog kind "dynamodb" is not supported in this version, which has: `},
 		{name: "no address", line: []string{"--src-catalog=rest", "--src-namespace=a", "--src-table=t"}, err: "--src-uri is missing"},
 		{name: "no address either", line: []string{"--src-uri=ftp://hunter2", "--src-namespace=a", "--src-table=t"}, err: `--src-uri: want a uri such as https://HOST/PATH, not one of scheme "ftp"`},
 		{name: "a server's address for rest", line: []string{"--src-catalog=rest", "--src-uri=postgresql://u:hunter2@h/d", "--src-namespace=a", "--src-table=t"}, err: `not one of scheme "postgresql"`},
@@ -301,7 +301,7 @@ func TestFromPlace(t *testing.T) {
 	if ref, err := (TableFlags{Table: "u", DBPath: "/other.db"}).ResolveOver(ref, env); err != nil || ref.String() != "a.u" || ref.Place.DBPath != "/other.db" {
 		t.Errorf("flags over a place: %+v, %v", ref, err)
 	}
-	for name, p := range map[string]rows.Place{"kind": {Kind: "glue"}, "none": {}} {
+	for name, p := range map[string]rows.Place{"kind": {Kind: "bigquery"}, "none": {}} {
 		if _, err := FromPlace(p, []string{"a", "t"}, env); err == nil {
 			t.Errorf("%s: no error", name)
 		}

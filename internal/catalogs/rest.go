@@ -73,7 +73,7 @@ func addressOf(full string) (string, error) {
 
 // openREST asks the server for its configuration and loads the table.
 func openREST(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
-	cat := &restCatalog{ref: ref, mode: mode}
+	cat := &restCatalog{refusing: refusing{ref.Place.URI}, ref: ref, mode: mode}
 	inner, err := cat.connect(ctx)
 	if err != nil {
 		return nil, cat.explain(err)

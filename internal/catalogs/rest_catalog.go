@@ -20,6 +20,7 @@ import (
 // The tables that it loads ask this catalog, not the library's, and their file systems outlive the calls
 // that renew them: see restFiles. It may be used by several goroutines.
 type restCatalog struct {
+	refusing
 	ref  Ref
 	mode Mode
 
@@ -185,39 +186,4 @@ func (c *restCatalog) LoadNamespaceProperties(ctx context.Context, namespace tab
 		return err
 	})
 	return p, err
-}
-
-// refuse is the answer to what nothing here asks for.
-func (c *restCatalog) refuse(what string) error {
-	return fmt.Errorf("catalog %q: %s is not for this program", c.ref.Place.URI, what)
-}
-
-// CreateTable implements catalog.Catalog, by a refusal.
-func (c *restCatalog) CreateTable(context.Context, table.Identifier, *iceberg.Schema, ...catalog.CreateTableOpt) (*table.Table, error) {
-	return nil, c.refuse("creating a table")
-}
-
-// DropTable implements catalog.Catalog, by a refusal.
-func (c *restCatalog) DropTable(context.Context, table.Identifier) error {
-	return c.refuse("dropping a table")
-}
-
-// RenameTable implements catalog.Catalog, by a refusal.
-func (c *restCatalog) RenameTable(context.Context, table.Identifier, table.Identifier) (*table.Table, error) {
-	return nil, c.refuse("renaming a table")
-}
-
-// CreateNamespace implements catalog.Catalog, by a refusal.
-func (c *restCatalog) CreateNamespace(context.Context, table.Identifier, iceberg.Properties) error {
-	return c.refuse("creating a namespace")
-}
-
-// DropNamespace implements catalog.Catalog, by a refusal.
-func (c *restCatalog) DropNamespace(context.Context, table.Identifier) error {
-	return c.refuse("dropping a namespace")
-}
-
-// UpdateNamespaceProperties implements catalog.Catalog, by a refusal.
-func (c *restCatalog) UpdateNamespaceProperties(context.Context, table.Identifier, []string, iceberg.Properties) (catalog.PropertiesUpdateSummary, error) {
-	return catalog.PropertiesUpdateSummary{}, c.refuse("changing a namespace")
 }

@@ -197,10 +197,13 @@ func (d database) identifier(ctx context.Context, ref Ref) ([]string, error) {
 	return append(strings.Split(joined, "."), name), nil
 }
 
-// store names the database of a SQL catalog, for messages.
+// store names the database of a SQL catalog, the folder of a hadoop catalog, or the address, for messages.
 func (r Ref) store() string {
-	if r.Place.Kind == "sqlite" {
+	switch r.Place.Kind {
+	case "sqlite":
 		return r.Place.DBPath
+	case "hadoop":
+		return r.Place.Warehouse
 	}
 	return r.Place.URI
 }

@@ -193,7 +193,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"cut short", at(short, "", "a", "t"), []string{short}, false},
 		{"another program's database", at(foreign, "", "a", "t"), []string{"no table iceberg_tables"}, false},
 		{"no namespace", at(path, "", "t"), []string{"has a namespace and a name"}, false},
-		{"another kind", Ref{Place: rows.Place{Kind: "glue"}, Identifier: []string{"a", "t"}}, []string{`catalog kind "glue" is not supported`}, false},
+		{"another kind", Ref{Place: rows.Place{Kind: "dynamodb"}, Identifier: []string{"a", "t"}}, []string{`catalog kind "dynamodb" is not supported`}, false},
 	} {
 		for _, mode := range []Mode{ReadOnly, ReadWrite} {
 			t.Run(fmt.Sprintf("%s, mode %d", tt.name, mode), func(t *testing.T) {

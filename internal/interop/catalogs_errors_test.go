@@ -78,6 +78,7 @@ func (e *everywhere) errors(t *testing.T) {
 			t.Error(told([]run{r}))
 		}
 	}
+	e.cloudErrors(t)
 	r, _ := e.run([]string{"PYICEBERG_CATALOG__REST__TOKEN=planted-wrong", "ICE_TRACEBACK=1"}, []string{"ice-scan", "rest.e.orders", "-o", "never.arrows"})
 	if r.code != 1 || !strings.Contains(r.stderr, "refuses the token") {
 		t.Error(told([]run{r}))
@@ -101,6 +102,8 @@ func (e *everywhere) programs(t *testing.T) {
 		{{"ice-migrate", "status", "--checkpoint", "piped.json"}}, {{"ice-migrate", "undo", "--checkpoint", "piped.json"}},
 		{{"ice-migrate", "redo", "--checkpoint", "piped.json"}}, {{"ice-migrate", "clean", "--checkpoint", "piped.json"}},
 		{{"ice-migrate", "config", "--src", src.String(), "--dst", "rest"}},
+		{{"ice-migrate", "config", "--src", "glue.p.t", "--dst", "glue_s3"}},
+		{{"ice-migrate", "config", "--output", "json", "--src", "hive.p.t", "--dst", "hadoop"}},
 		{{"ice-migrate", "config", "--output", "json", "--src", dst.String(), "--dst-property", "token=planted-token"}},
 		{{"ice-migrate", "--src", src.String(), "--dst", dst.String(), "--dry-run"}},
 		{{"ice-migrate", "recover", "--checkpoint", "again.json", "--src", src.String(), "--dst", dst.String(), "--batch-rows", "10"}},
@@ -154,17 +157,19 @@ func (e *everywhere) secrets(t *testing.T) {
 		}
 	}
 	files := 0
-	err := filepath.WalkDir(e.dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() || entry.Name() == ".pyiceberg.yaml" {
+	for _, root := range []string{e.dir, e.objects} {
+		err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() || entry.Name() == ".pyiceberg.yaml" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			holds(path, text)
+			files++
 			return err
+		})
+		if err != nil {
+			t.Error(err)
 		}
-		text, err := os.ReadFile(path)
-		holds(path, text)
-		files++
-		return err
-	})
-	if err != nil {
-		t.Error(err)
 	}
 	holds("stdout", e.printed.Bytes())
 	for _, r := range e.runs {

@@ -18,11 +18,11 @@ import (
 	"icepipe/internal/catalogs"
 )
 
-// writers: eight programs at once append to one table of a database server. Each commit is a
-// compare-and-swap: nothing is lost, nothing is there twice.
+// writers: eight programs at once append to one table. Each commit is a compare-and-swap: nothing is lost, nothing
+// is there twice. (Glue is not among them: moto checks no versions.)
 func (e *everywhere) writers(t *testing.T) {
 	const programs, each = 8, 6
-	for _, kind := range []string{"postgres", "mariadb"} {
+	for _, kind := range []string{"postgres", "mariadb", "hive", "hadoop"} {
 		dst := place{Catalog: kind, Identifier: []string{"w", "dst"}}
 		list := []place{dst}
 		for i := range programs {

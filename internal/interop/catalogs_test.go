@@ -22,6 +22,7 @@ type everywhere struct {
 	root, python string
 	bin, armed   string // the programs, and ice-migrate that can be killed
 	dir          string // home and working directory of all
+	objects      string // the files of S3's buckets
 	users        map[string]map[string]string
 	admins       map[string]string // URIs of the databases by their owner
 
@@ -30,7 +31,7 @@ type everywhere struct {
 	printed bytes.Buffer // by all of them
 }
 
-// kindsOfCatalogs are those of the configuration.
+// kindsOfCatalogs are those of the configuration that all of these tests are for; placesOfCatalogs has more.
 var kindsOfCatalogs = []string{"sqlite", "postgres", "mariadb", "rest"}
 
 // planted are the secrets of the configuration: as they are, and as a URI has them.
@@ -49,6 +50,7 @@ func newEverywhere(t *testing.T) *everywhere {
 
 	fixtures := filepath.Join(root, "testdata", "interop", "rest")
 	data := t.TempDir()
+	hive := begin(t, filepath.Join(root, "testdata", "interop", "hive", "hms.sh"), filepath.Join(deps, "venv"), filepath.Join(data, "hive"))
 	if err := os.Chmod(filepath.Dir(data), 0o755); err != nil { // as root, PostgreSQL runs as another user
 		t.Fatal(err)
 	}
@@ -59,6 +61,7 @@ func newEverywhere(t *testing.T) *everywhere {
 		"rest": serve(t, filepath.Join(fixtures, "run.sh"), filepath.Join(deps, "jars"), filepath.Join(root, ".cache", "rest"),
 			"--db", filepath.Join(data, "rest.db"), "--warehouse", "file://"+filepath.Join(e.dir, "rest"), "--token", "planted-token"),
 	}
+	uris["hive"] = hive()
 	e.users, e.admins = map[string]map[string]string{}, map[string]string{}
 	for _, kind := range []string{"postgres", "mariadb"} {
 		made := map[string]string{}
@@ -77,6 +80,7 @@ func newEverywhere(t *testing.T) *everywhere {
 			text += "    token: planted-token\n    header.x-mark: planted-header\n"
 		}
 	}
+	text += e.startClouds(deps, data, uris)
 	if err := os.WriteFile(filepath.Join(e.dir, ".pyiceberg.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -147,58 +151,19 @@ func (e *everywhere) run(env []string, stages ...[]string) (run, string) {
 	return made[len(made)-1], out.String()
 }
 
-// TestCatalogs moves tables between each two of SQLite, PostgreSQL, MariaDB and REST, all of them found by one
-// .pyiceberg.yaml, by PyIceberg too.
+// TestCatalogs moves tables between each two of SQLite, PostgreSQL, MariaDB, REST, Glue, Hive and Hadoop, on the
+// local disk and on S3, all of them found by one .pyiceberg.yaml, by PyIceberg too.
 func TestCatalogs(t *testing.T) {
 	e := newEverywhere(t)
 	t.Run("pairs", e.pairs)
 	t.Run("names", e.names)
 	t.Run("writers", e.writers)
 	t.Run("races", e.races)
+	t.Run("hadoop", e.hadoop)
 	t.Run("layouts", e.layouts)
 	t.Run("errors", e.errors)
 	t.Run("programs", e.programs)
 	t.Run("secrets", e.secrets)
-}
-
-// pairs: a migration between each ordered pair dies in its second batch, before or behind the commit, is
-// resumed, and verified.
-func (e *everywhere) pairs(t *testing.T) {
-	var made, moved []place
-	for _, kind := range kindsOfCatalogs {
-		made = append(made, place{Catalog: kind, Identifier: []string{"s", "src"}, Rows: 30, Files: 3})
-		for _, to := range kindsOfCatalogs {
-			moved = append(moved, place{Catalog: to, Identifier: []string{"d", "from_" + kind}})
-		}
-	}
-	e.script("make", append(made, moved...))
-	for i, dst := range moved {
-		src := made[i/len(kindsOfCatalogs)]
-		name := src.Catalog + "_" + dst.Catalog
-		args := []string{"--src", src.String(), "--dst", dst.String(), "--batch-rows", "10", "--checkpoint", name + ".json", "--output", "json", "-q", "--verify", "partition_hash"}
-		point := []string{"lake.sent:2", "migrate.pending-noted:2"}[i%2]
-		if r, _ := e.run([]string{"ICEPIPE_CRASH=" + point}, append([]string{e.armed}, args...)); r.code != -1 {
-			t.Errorf("%s: %s is not passed\n%s", name, point, told([]run{r}))
-			continue
-		}
-		r, out := e.run(nil, append([]string{"ice-migrate"}, args...))
-		var receipt struct {
-			Complete, Resumed bool
-			Verification      struct {
-				Matches bool
-				Rows    int `json:"dest_count"`
-			}
-		}
-		if err := json.Unmarshal([]byte(out), &receipt); r.code != 0 || err != nil || !receipt.Complete || !receipt.Resumed || !receipt.Verification.Matches || receipt.Verification.Rows != 30 {
-			t.Errorf("%s: %s, %v\n%s", name, out, err, told([]run{r}))
-		}
-	}
-	for i, s := range e.states(moved) {
-		if wrong := s.once(30, 3); wrong != "" {
-			t.Errorf("%s from %s: %s", moved[i].Catalog, moved[i].Identifier[1], wrong)
-		}
-	}
-	say("catalogs: %d pairs", len(moved))
 }
 
 // oddNames are tables whose names want care somewhere (case 69).

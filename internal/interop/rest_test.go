@@ -47,6 +47,12 @@ func newStand(t *testing.T, options ...string) *stand {
 // serve starts a server of testdata/interop, which ends with the test, and returns the line that it prints.
 func serve(t *testing.T, path string, args ...string) string {
 	t.Helper()
+	return begin(t, path, args...)()
+}
+
+// begin is serve for a server that is slow to start: the address comes when it is asked for.
+func begin(t *testing.T, path string, args ...string) func() string {
+	t.Helper()
 	server := exec.Command(path, args...)
 	in, err := server.StdinPipe()
 	if err != nil {
@@ -67,11 +73,14 @@ func serve(t *testing.T, path string, args ...string) string {
 			t.Logf("the server: %v\n%s", err, said.String())
 		}
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the server did not start: %v\n%s", err, said.String())
+	return func() string {
+		t.Helper()
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			t.Fatalf("the server did not start: %v\n%s", err, said.String())
+		}
+		return strings.TrimSpace(line)
 	}
-	return strings.TrimSpace(line)
 }
 
 // control steers the server or reads from it.

@@ -188,10 +188,10 @@ type Table struct {
 
 // A Place says how to reach a table's catalog. It never holds a secret.
 type Place struct {
-	Kind      string `json:"kind,omitempty"` // sqlite, sql, rest
+	Kind      string `json:"kind,omitempty"` // sqlite, sql, rest, glue, hive, hadoop
 	Name      string `json:"name,omitempty"` // configured name, or row key of a SQL catalog
 	DBPath    string `json:"db_path,omitempty"`
-	URI       string `json:"uri,omitempty"`    // of a REST catalog or a database server, without user and query
-	Prefix    string `json:"prefix,omitempty"` // of a REST catalog's routes
+	URI       string `json:"uri,omitempty"`    // of a server, without user and query; Glue's may be its region's
+	Prefix    string `json:"prefix,omitempty"` // of a REST catalog's routes; the ID of a Glue catalog
 	Warehouse string `json:"warehouse,omitempty"`
 }

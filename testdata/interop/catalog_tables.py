@@ -13,12 +13,52 @@ LIST is [{"catalog": NAME, "identifier": [LEVEL, ..., NAME], "first": I, "rows":
 
 import json
 import sys
+import tempfile
 
 import sqlalchemy
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import StaticTable
+from pyiceberg.utils.config import Config
 from rest_tables import SCHEMA, fill, look
 
 ODD = "odd@us:er", "p@ss:w/rd%40 #?&=+'\\"  # and, but for PyMySQL, which sends a password as Latin-1, the letter ü
+
+
+class Folder:
+    """A hadoop catalog, of which PyIceberg has none: the last metadata of a table gets a version's name, and
+    is read by PyIceberg's StaticTable, which knows the hint."""
+
+    def __init__(self, name, properties):
+        self.properties = properties
+        self.scratch = tempfile.TemporaryDirectory()
+        self.made = SqlCatalog(name, **(properties | {"uri": f"sqlite:///{self.scratch.name}/made.db"}))
+
+    def create_namespace_if_not_exists(self, namespace):
+        self.made.create_namespace_if_not_exists(namespace)
+
+    def location(self, identifier):
+        return "/".join([self.properties["warehouse"].rstrip("/"), *identifier])
+
+    def create_table(self, identifier, schema, location=None):
+        return self.made.create_table(identifier, schema, location=self.location(identifier))
+
+    def publish(self, table):
+        version, folder = len(table.metadata.metadata_log) + 1, table.location() + "/metadata/"
+        with table.io.new_input(table.metadata_location).open() as f:
+            text = f.read()
+        for name, content in ((f"v{version}.metadata.json", text), ("version-hint.text", str(version).encode())):
+            with table.io.new_output(folder + name).create() as f:
+                f.write(content)
+        table.io.delete(table.metadata_location)
+
+    def load_table(self, identifier):
+        return StaticTable.from_metadata(self.location(identifier), self.properties)
+
+
+def opened(name):
+    properties = Config().get_catalog_config(name) or {}
+    return Folder(name, properties) if properties.get("type") == "hadoop" else load_catalog(name)
 
 
 def tables():
@@ -26,7 +66,7 @@ def tables():
     for t in json.load(sys.stdin):
         name = t["catalog"]
         if name not in catalogs:
-            catalogs[name] = load_catalog(name)
+            catalogs[name] = opened(name)
         yield t, catalogs[name], tuple(t["identifier"])
 
 
@@ -34,7 +74,10 @@ def make():
     for t, catalog, identifier in tables():
         for n in range(1, len(identifier)):
             catalog.create_namespace_if_not_exists(identifier[:n])
-        fill(catalog.create_table(identifier, SCHEMA, location=t.get("location")), t)
+        table = catalog.create_table(identifier, SCHEMA, location=t.get("location"))
+        fill(table, t)
+        if isinstance(catalog, Folder):
+            catalog.publish(table)
 
 
 def state():

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/catalog/rest"
 
+	"icepipe/internal/storage"
 	"icepipe/pkg/rows"
 )
 
@@ -94,7 +94,7 @@ func openREST(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
 // connect makes a catalog of the library's: it asks for the server's configuration, and, where there is a
 // credential, for a token.
 func (c *restCatalog) connect(ctx context.Context) (*rest.Catalog, error) {
-	p := iceberg.Properties(maps.Clone(c.ref.Properties))
+	p := iceberg.Properties(storage.Settled(c.ref.Properties, ""))
 	if c.spent {
 		delete(p, "token")
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/apache/iceberg-go/catalog/rest"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
+
+	"icepipe/internal/storage"
 )
 
 // A restCatalog is a catalog of the library's that is replaced when its token ends before its time, which
@@ -82,8 +84,9 @@ func (c *restCatalog) LoadTable(ctx context.Context, identifier table.Identifier
 	if err != nil {
 		return nil, err
 	}
-	files := &restFiles{catalog: c, identifier: identifier, open: loaded.FS}
-	return table.New(identifier, loaded.Metadata(), loaded.MetadataLocation(), files.fs, c), nil
+	vended := &restFiles{catalog: c, identifier: identifier, open: loaded.FS}
+	files := storage.Vended(c.ref.Properties, loaded.MetadataLocation(), vended.fs)
+	return table.New(identifier, loaded.Metadata(), loaded.MetadataLocation(), files.FS, c), nil
 }
 
 // load loads a table as the library has it.

@@ -1,0 +1,209 @@
+//go:build !noclouds
+
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	iceio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/io/gocloud/blobfs"
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+)
+
+// objects are the files of a bucket. Beside the library's, they are read by ranges, where that begins with a
+// request for the whole object; a body that breaks off is asked for again; keys are what the location says,
+// empty parts and all; a folder is listed with all below it; and a file that is given up is not made.
+type objects struct {
+	ctx    context.Context
+	open   func() (iceio.IO, error) // the bucket, with credentials as they are now
+	before func(func(any) bool) error
+}
+
+// objectsOf are the objects of a bucket of the library's; nil where it is something else.
+func objectsOf(ctx context.Context, properties map[string]string, store iceio.IO, open func() (iceio.IO, error)) iceio.WriteFileIO {
+	if _, ok := store.(*blobfs.FileIO); !ok {
+		return nil
+	}
+	return objects{ctx: ctx, open: open, before: beforeWrite(properties)}
+}
+
+func (o objects) bucket() (*blob.Bucket, error) {
+	store, err := o.open()
+	if err != nil {
+		return nil, err
+	}
+	b, ok := store.(*blobfs.FileIO)
+	if !ok {
+		return nil, fmt.Errorf("the storage became a %T", store)
+	}
+	return b.Bucket, nil
+}
+
+// failed says what could not be done, in one line, with the cure where there is one.
+func failed(op, location string, err error) error {
+	if gcerrors.Code(err) == gcerrors.NotFound && codeOf(err) != "NoSuchBucket" {
+		err = fs.ErrNotExist
+	}
+	return &fs.PathError{Op: op, Path: location, Err: explain(err)}
+}
+
+// Open implements iceio.IO.
+func (o objects) Open(name string) (iceio.File, error) {
+	_, key, _ := split(name)
+	f := &object{objects: o, location: name, key: key}
+	if err := f.begin(); err != nil {
+		return nil, failed("open", name, err)
+	}
+	return f, nil
+}
+
+// Remove implements iceio.IO. Of some storages nothing tells whether the object was there.
+func (o objects) Remove(name string) error {
+	b, err := o.bucket()
+	if err == nil {
+		_, key, _ := split(name)
+		err = b.Delete(o.ctx, key)
+	}
+	if err != nil {
+		return failed("remove", name, err)
+	}
+	return nil
+}
+
+// Create implements iceio.WriteFileIO. The object is there once Close returns nil, whole, and never before.
+func (o objects) Create(name string) (iceio.FileWriter, error) {
+	b, err := o.bucket()
+	if err != nil {
+		return nil, failed("create", name, err)
+	}
+	_, key, _ := split(name)
+	ctx, cancel := context.WithCancel(o.ctx)
+	w, err := b.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: o.before})
+	if err != nil {
+		cancel()
+		return nil, failed("create", name, err)
+	}
+	return &upload{Writer: w, name: name, cancel: cancel}, nil
+}
+
+// WriteFile implements iceio.WriteFileIO.
+func (o objects) WriteFile(name string, text []byte) error {
+	w, err := o.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(text); err != nil {
+		return errors.Join(err, w.(*upload).Abort())
+	}
+	return w.Close()
+}
+
+// An upload is an object in the making.
+type upload struct {
+	*blob.Writer
+	name   string
+	cancel context.CancelFunc
+}
+
+// Write implements io.Writer.
+func (u *upload) Write(p []byte) (int, error) {
+	n, err := u.Writer.Write(p)
+	if err != nil {
+		err = failed("write", u.name, err)
+	}
+	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom.
+func (u *upload) ReadFrom(r io.Reader) (int64, error) {
+	n, err := u.Writer.ReadFrom(r)
+	if err != nil {
+		err = failed("write", u.name, err)
+	}
+	return n, err
+}
+
+// Close makes the object of what was written.
+func (u *upload) Close() error {
+	defer u.cancel()
+	if err := u.Writer.Close(); err != nil {
+		return failed("write", u.name, err)
+	}
+	return nil
+}
+
+// Abort gives the object up: what was sent of it is dropped, and nothing is made.
+func (u *upload) Abort() error {
+	u.cancel()
+	err := u.Writer.Close()
+	if err == nil || errors.Is(err, context.Canceled) || gcerrors.Code(err) == gcerrors.Canceled {
+		return nil
+	}
+	return failed("give up", u.name, err)
+}
+
+// WalkDir implements iceio.ListableIO, all that is below root in one go.
+func (o objects) WalkDir(root string, visit fs.WalkDirFunc) error {
+	place, key, _ := split(root)
+	b, err := o.bucket()
+	if err != nil {
+		return failed("list", root, err)
+	}
+	if key = strings.TrimRight(key, "/"); key != "" {
+		key += "/"
+	}
+	list := b.List(&blob.ListOptions{Prefix: key})
+	for {
+		found, err := list.Next(o.ctx)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return failed("list", root, err)
+		}
+		if strings.HasSuffix(found.Key, "/") {
+			continue // stands for a folder
+		}
+		about := info{name: path.Base(found.Key), size: found.Size, modified: found.ModTime}
+		switch err := visit(place+"/"+found.Key, fs.FileInfoToDirEntry(about), nil); err {
+		case nil, fs.SkipDir:
+		case fs.SkipAll:
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// info is what is known of an object.
+type info struct {
+	name     string
+	size     int64
+	modified time.Time
+}
+
+// Name implements fs.FileInfo.
+func (i info) Name() string { return i.name }
+
+// Size implements fs.FileInfo.
+func (i info) Size() int64 { return i.size }
+
+// Mode implements fs.FileInfo.
+func (i info) Mode() fs.FileMode { return 0 }
+
+// ModTime implements fs.FileInfo.
+func (i info) ModTime() time.Time { return i.modified }
+
+// IsDir implements fs.FileInfo.
+func (i info) IsDir() bool { return false }
+
+// Sys implements fs.FileInfo.
+func (i info) Sys() any { return nil }

@@ -91,6 +91,8 @@ func folder(name, value string) string {
 		odd = true
 		return '_'
 	}, whole)
+	// Clients of object stores take two dots at the end of a folder's name for what leads out of it.
+	odd = odd || strings.HasSuffix(plain, "..")
 	if !odd && len(plain) <= maxFolder {
 		return plain
 	}

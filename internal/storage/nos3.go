@@ -9,3 +9,5 @@ func configured(ctx context.Context, p map[string]string, _ string) (context.Con
 }
 
 func beforeWrite(map[string]string) func(func(any) bool) error { return nil }
+
+func s3Key(string, func(any) bool) bool { return false }

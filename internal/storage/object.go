@@ -37,11 +37,19 @@ func (f *object) begin() error {
 	}
 	f.about.name = path.Base(f.key)
 	if !strings.HasSuffix(f.key, ".parquet") && !strings.HasSuffix(f.key, ".puffin") {
-		if f.stream, err = b.NewReader(f.ctx, f.key, nil); err != nil {
+		if f.stream, err = f.reader(b, 0, -1); err != nil {
 			return err
 		}
 		f.about.size, f.about.modified = f.stream.Size(), f.stream.ModTime()
 		return nil
+	}
+	if oddKey(f.location, f.key) { // for which the question has no hook
+		first, err := f.reader(b, 0, 1)
+		if err != nil {
+			return err
+		}
+		f.about.size, f.about.modified = first.Size(), first.ModTime()
+		return first.Close()
 	}
 	attributes, err := b.Attributes(f.ctx, f.key)
 	if err != nil {
@@ -92,8 +100,18 @@ func (f *object) follow() error {
 	if err != nil {
 		return err
 	}
-	f.stream, err = b.NewRangeReader(f.ctx, f.key, f.at, -1, nil)
+	f.stream, err = f.reader(b, f.at, -1)
 	return err
+}
+
+// reader asks for a range of the object.
+func (f *object) reader(b *blob.Bucket, off, length int64) (*blob.Reader, error) {
+	if !oddKey(f.location, f.key) {
+		return b.NewRangeReader(f.ctx, f.key, off, length, nil)
+	}
+	return b.NewRangeReader(f.ctx, f.key, off, length, &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
+		return asItIs(b, f.key, as)
+	}})
 }
 
 func (f *object) drop() {
@@ -154,7 +172,7 @@ func (f *object) readRange(p []byte, off int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := b.NewRangeReader(f.ctx, f.key, off, int64(len(p)), nil)
+	r, err := f.reader(b, off, int64(len(p)))
 	if err != nil {
 		return 0, err
 	}

@@ -23,8 +23,26 @@ import (
 // empty parts and all; a folder is listed with all below it; and a file that is given up is not made.
 type objects struct {
 	ctx    context.Context
-	open   func() (iceio.IO, error) // the bucket, with credentials as they are now
-	before func(func(any) bool) error
+	open   func() (iceio.IO, error)   // the bucket, with credentials as they are now
+	before func(func(any) bool) error // done to what is written
+}
+
+// oddKey tells whether the library's client would use another key than this one: of S3 and GCS where a part of it ends
+// in two dots, as the folder of a partition of that value does, of Azure where it holds what is no letter.
+func oddKey(location, key string) bool {
+	odd := func(r rune) bool { return r < ' ' }
+	if strings.HasPrefix(location, "abfs") || strings.HasPrefix(location, "wasb") {
+		odd = func(r rune) bool { return r < ' ' || strings.ContainsRune("\\\"#%?\x7f", r) }
+	}
+	return strings.Contains(key, "../") || strings.IndexFunc(key, odd) >= 0
+}
+
+// asItIs has a request use the key as it is.
+func asItIs(b *blob.Bucket, key string, as func(any) bool) error {
+	if s3Key(key, as) || gcsKey(b, key, as) {
+		return nil
+	}
+	return fmt.Errorf("key %q: the client of this storage would use another name in its place", key)
 }
 
 // objectsOf are the objects of a bucket of the library's; nil where it is something else.
@@ -70,6 +88,9 @@ func (o objects) Remove(name string) error {
 	b, err := o.bucket()
 	if err == nil {
 		_, key, _ := split(name)
+		if oddKey(name, key) {
+			return failed("remove", name, errors.New("the client of this storage would use another name in its place: remove it with the storage's own tools"))
+		}
 		err = b.Delete(o.ctx, key)
 	}
 	if err != nil {
@@ -85,8 +106,17 @@ func (o objects) Create(name string) (iceio.FileWriter, error) {
 		return nil, failed("create", name, err)
 	}
 	_, key, _ := split(name)
+	before := o.before
+	if oddKey(name, key) {
+		before = func(as func(any) bool) error {
+			if err := asItIs(b, key, as); err != nil || o.before == nil {
+				return err
+			}
+			return o.before(as)
+		}
+	}
 	ctx, cancel := context.WithCancel(o.ctx)
-	w, err := b.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: o.before})
+	w, err := b.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: before})
 	if err != nil {
 		cancel()
 		return nil, failed("create", name, err)

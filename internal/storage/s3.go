@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 )
 
@@ -96,4 +97,19 @@ func beforeWrite(p map[string]string) func(func(any) bool) error {
 		}
 		return nil
 	}
+}
+
+// s3Key has a request to S3 use a key as it is.
+func s3Key(key string, as func(any) bool) bool {
+	var get *awss3.GetObjectInput
+	if as(&get) {
+		get.Key = aws.String(key)
+		return true
+	}
+	var put *transfermanager.UploadObjectInput
+	if as(&put) {
+		put.Key = aws.String(key)
+		return true
+	}
+	return false
 }

@@ -237,7 +237,7 @@ func TestRESTFiles(t *testing.T) {
 	began := loads()
 	vendor := &restFiles{catalog: cat, identifier: o.Ref.Identifier, open: table.FS}
 	for try := 1; try <= 3; try++ {
-		fs, err := vendor.fs(t.Context())
+		fs, err := vendor.Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestRESTFiles(t *testing.T) {
 		}
 	}
 	f.answers["GET /namespaces/a/tables/t"] = answer{403, `{"error": {"message": "no rights", "code": 403}}`}
-	if _, err := vendor.fs(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be loaded anew") || !strings.Contains(err.Error(), "no rights") {
+	if _, err := vendor.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be loaded anew") || !strings.Contains(err.Error(), "no rights") {
 		t.Errorf("no credentials any more: %v", err)
 	}
 }

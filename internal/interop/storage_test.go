@@ -93,6 +93,7 @@ type goods struct {
 	Location    string            `json:"location,omitempty"`
 	Rows        int               `json:"rows,omitempty"`
 	First       int               `json:"first,omitempty"`
+	Shift       int               `json:"shift,omitempty"`
 	Properties  map[string]string `json:"properties,omitempty"`
 	Partitioned *bool             `json:"partitioned,omitempty"`
 	Spark       *bool             `json:"spark,omitempty"`
@@ -177,6 +178,7 @@ func TestStorage(t *testing.T) {
 	s := newShed(t)
 	t.Run("paths", s.paths)
 	t.Run("names", s.names)
+	t.Run("jobs", s.jobs)
 }
 
 // paths: tables are moved from and to places of odd names (case 64), with partitions of odd names, on the local disk

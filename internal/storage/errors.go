@@ -50,6 +50,13 @@ const (
 	wrongRegion = "the bucket is in another region: see to s3.region"
 )
 
+// refusesKeys tells whether other keys may be of use. The answer to a question about an object has no body that says
+// more than that it is forbidden.
+func refusesKeys(err error) bool {
+	code := codeOf(err)
+	return cures[code] == keysEnded || code == "Forbidden"
+}
+
 // explain is an error of a storage in one line. Clients of storages say much, over many lines.
 func explain(err error) error {
 	if err == nil {

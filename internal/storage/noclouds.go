@@ -2,12 +2,6 @@
 
 package storage
 
-import (
-	"context"
+import iceio "github.com/apache/iceberg-go/io"
 
-	iceio "github.com/apache/iceberg-go/io"
-)
-
-func objectsOf(context.Context, map[string]string, iceio.IO, func() (iceio.IO, error)) iceio.WriteFileIO {
-	return nil
-}
+func objectsOf(files, string, iceio.IO) iceio.WriteFileIO { return nil }

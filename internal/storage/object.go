@@ -31,32 +31,32 @@ type object struct {
 // begin finds out how large the object is. Files that are read from their ends are asked about; others are read from
 // their beginning to their end, so that the first request for them is for that.
 func (f *object) begin() error {
-	b, err := f.bucket()
-	if err != nil {
-		return err
-	}
 	f.about.name = path.Base(f.key)
-	if !strings.HasSuffix(f.key, ".parquet") && !strings.HasSuffix(f.key, ".puffin") {
-		if f.stream, err = f.reader(b, 0, -1); err != nil {
+	fromItsEnd := strings.HasSuffix(f.key, ".parquet") || strings.HasSuffix(f.key, ".puffin")
+	switch {
+	case !fromItsEnd:
+		first, err := f.reader(0, -1)
+		if err != nil {
 			return err
 		}
-		f.about.size, f.about.modified = f.stream.Size(), f.stream.ModTime()
+		f.stream = first
+		f.about.size, f.about.modified = first.Size(), first.ModTime()
 		return nil
-	}
-	if oddKey(f.location, f.key) { // for which the question has no hook
-		first, err := f.reader(b, 0, 1)
+	case oddKey(f.location, f.key): // for which the question has no hook
+		first, err := f.reader(0, 1)
 		if err != nil {
 			return err
 		}
 		f.about.size, f.about.modified = first.Size(), first.ModTime()
 		return first.Close()
 	}
-	attributes, err := b.Attributes(f.ctx, f.key)
-	if err != nil {
+	return f.request(func(b *blob.Bucket) error {
+		attributes, err := b.Attributes(f.ctx, f.key)
+		if err == nil {
+			f.about.size, f.about.modified = attributes.Size, attributes.ModTime
+		}
 		return err
-	}
-	f.about.size, f.about.modified = attributes.Size, attributes.ModTime
-	return nil
+	})
 }
 
 // Stat implements fs.File.
@@ -92,26 +92,24 @@ func (f *object) Read(p []byte) (int, error) {
 }
 
 // follow makes the stream one from where Read stands.
-func (f *object) follow() error {
-	if f.stream != nil {
-		return nil
+func (f *object) follow() (err error) {
+	if f.stream == nil {
+		f.stream, err = f.reader(f.at, -1)
 	}
-	b, err := f.bucket()
-	if err != nil {
-		return err
-	}
-	f.stream, err = f.reader(b, f.at, -1)
 	return err
 }
 
 // reader asks for a range of the object.
-func (f *object) reader(b *blob.Bucket, off, length int64) (*blob.Reader, error) {
-	if !oddKey(f.location, f.key) {
-		return b.NewRangeReader(f.ctx, f.key, off, length, nil)
-	}
-	return b.NewRangeReader(f.ctx, f.key, off, length, &blob.ReaderOptions{BeforeRead: func(as func(any) bool) error {
-		return asItIs(b, f.key, as)
-	}})
+func (f *object) reader(off, length int64) (r *blob.Reader, err error) {
+	err = f.request(func(b *blob.Bucket) (err error) {
+		var options blob.ReaderOptions
+		if oddKey(f.location, f.key) {
+			options.BeforeRead = func(as func(any) bool) error { return asItIs(b, f.key, as) }
+		}
+		r, err = b.NewRangeReader(f.ctx, f.key, off, length, &options)
+		return err
+	})
+	return r, err
 }
 
 func (f *object) drop() {
@@ -168,11 +166,7 @@ func (f *object) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *object) readRange(p []byte, off int64) (int, error) {
-	b, err := f.bucket()
-	if err != nil {
-		return 0, err
-	}
-	r, err := f.reader(b, off, int64(len(p)))
+	r, err := f.reader(off, int64(len(p)))
 	if err != nil {
 		return 0, err
 	}

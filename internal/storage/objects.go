@@ -22,9 +22,39 @@ import (
 // request for the whole object; a body that breaks off is asked for again; keys are what the location says,
 // empty parts and all; a folder is listed with all below it; and a file that is given up is not made.
 type objects struct {
-	ctx    context.Context
-	open   func() (iceio.IO, error)   // the bucket, with credentials as they are now
+	files
+	place  string                     // the bucket
 	before func(func(any) bool) error // done to what is written
+}
+
+// objectsOf are the objects of a bucket of the library's; nil where it is something else.
+func objectsOf(f files, place string, store iceio.IO) iceio.WriteFileIO {
+	if _, ok := store.(*blobfs.FileIO); !ok {
+		return nil
+	}
+	return objects{files: f, place: place, before: beforeWrite(f.properties)}
+}
+
+// request makes a request. Where the catalog vended the keys and the storage refuses them, it is made again with
+// others (case 86): no time may have been told for their end, or a wrong one.
+func (o objects) request(do func(*blob.Bucket) error) error {
+	for again := false; ; again = true {
+		store, err := o.bucket(o.ctx, o.place)
+		if err != nil {
+			return err
+		}
+		b, ok := store.(*blobfs.FileIO)
+		if !ok {
+			return fmt.Errorf("the storage became a %T", store)
+		}
+		err = do(b.Bucket)
+		if err == nil || again || o.own == nil || o.place != o.home || !refusesKeys(err) {
+			return err
+		}
+		if renewed := o.own.Renew(o.ctx, store); renewed != nil {
+			return fmt.Errorf("%w; and for other keys: %w", explain(err), renewed)
+		}
+	}
 }
 
 // oddKey tells whether the library's client would use another key than this one: of S3 and GCS where a part of it ends
@@ -43,26 +73,6 @@ func asItIs(b *blob.Bucket, key string, as func(any) bool) error {
 		return nil
 	}
 	return fmt.Errorf("key %q: the client of this storage would use another name in its place", key)
-}
-
-// objectsOf are the objects of a bucket of the library's; nil where it is something else.
-func objectsOf(ctx context.Context, properties map[string]string, store iceio.IO, open func() (iceio.IO, error)) iceio.WriteFileIO {
-	if _, ok := store.(*blobfs.FileIO); !ok {
-		return nil
-	}
-	return objects{ctx: ctx, open: open, before: beforeWrite(properties)}
-}
-
-func (o objects) bucket() (*blob.Bucket, error) {
-	store, err := o.open()
-	if err != nil {
-		return nil, err
-	}
-	b, ok := store.(*blobfs.FileIO)
-	if !ok {
-		return nil, fmt.Errorf("the storage became a %T", store)
-	}
-	return b.Bucket, nil
 }
 
 // failed says what could not be done, in one line, with the cure where there is one.
@@ -85,15 +95,11 @@ func (o objects) Open(name string) (iceio.File, error) {
 
 // Remove implements iceio.IO. Of some storages nothing tells whether the object was there.
 func (o objects) Remove(name string) error {
-	b, err := o.bucket()
-	if err == nil {
-		_, key, _ := split(name)
-		if oddKey(name, key) {
-			return failed("remove", name, errors.New("the client of this storage would use another name in its place: remove it with the storage's own tools"))
-		}
-		err = b.Delete(o.ctx, key)
+	_, key, _ := split(name)
+	if oddKey(name, key) {
+		return failed("remove", name, errors.New("the client of this storage would use another name in its place: remove it with the storage's own tools"))
 	}
-	if err != nil {
+	if err := o.request(func(b *blob.Bucket) error { return b.Delete(o.ctx, key) }); err != nil {
 		return failed("remove", name, err)
 	}
 	return nil
@@ -101,10 +107,38 @@ func (o objects) Remove(name string) error {
 
 // Create implements iceio.WriteFileIO. The object is there once Close returns nil, whole, and never before.
 func (o objects) Create(name string) (iceio.FileWriter, error) {
-	b, err := o.bucket()
+	var u *upload
+	err := o.request(func(b *blob.Bucket) (err error) {
+		u, err = o.upload(b, name)
+		return err
+	})
 	if err != nil {
 		return nil, failed("create", name, err)
 	}
+	return u, nil
+}
+
+// WriteFile implements iceio.WriteFileIO.
+func (o objects) WriteFile(name string, text []byte) error {
+	err := o.request(func(b *blob.Bucket) error {
+		u, err := o.upload(b, name)
+		if err != nil {
+			return err
+		}
+		if _, err := u.Writer.Write(text); err != nil {
+			return errors.Join(err, u.Abort())
+		}
+		defer u.cancel()
+		return u.Writer.Close()
+	})
+	if err != nil {
+		return failed("write", name, err)
+	}
+	return nil
+}
+
+// upload begins an object.
+func (o objects) upload(b *blob.Bucket, name string) (*upload, error) {
 	_, key, _ := split(name)
 	before := o.before
 	if oddKey(name, key) {
@@ -119,21 +153,9 @@ func (o objects) Create(name string) (iceio.FileWriter, error) {
 	w, err := b.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: before})
 	if err != nil {
 		cancel()
-		return nil, failed("create", name, err)
+		return nil, err
 	}
 	return &upload{Writer: w, name: name, cancel: cancel}, nil
-}
-
-// WriteFile implements iceio.WriteFileIO.
-func (o objects) WriteFile(name string, text []byte) error {
-	w, err := o.Create(name)
-	if err != nil {
-		return err
-	}
-	if _, err := w.Write(text); err != nil {
-		return errors.Join(err, w.(*upload).Abort())
-	}
-	return w.Close()
 }
 
 // An upload is an object in the making.
@@ -183,20 +205,22 @@ func (u *upload) Abort() error {
 // WalkDir implements iceio.ListableIO, all that is below root in one go.
 func (o objects) WalkDir(root string, visit fs.WalkDirFunc) error {
 	place, key, _ := split(root)
-	b, err := o.bucket()
-	if err != nil {
-		return failed("list", root, err)
-	}
 	if key = strings.TrimRight(key, "/"); key != "" {
 		key += "/"
 	}
-	list := b.List(&blob.ListOptions{Prefix: key})
+	var list *blob.ListIterator
 	for {
-		found, err := list.Next(o.ctx)
-		if err == io.EOF {
-			return nil
+		var found *blob.ListObject
+		next := func(b *blob.Bucket) (err error) {
+			if list == nil {
+				list = b.List(&blob.ListOptions{Prefix: key})
+			}
+			found, err = list.Next(o.ctx)
+			return err
 		}
-		if err != nil {
+		if err := o.request(next); err == io.EOF {
+			return nil
+		} else if err != nil {
 			return failed("list", root, err)
 		}
 		if strings.HasSuffix(found.Key, "/") {

@@ -27,8 +27,8 @@ import (
 // client of a bucket is made once, when its first file is asked for, and kept. Several goroutines may use it.
 type Store struct {
 	properties map[string]string
-	home       string                                      // the bucket that own is for; "" for none
-	own        func(ctx context.Context) (iceio.IO, error) // its client, whose credentials the catalog renews
+	home       string // the bucket that own is for; "" for none
+	own        Vendor // gives its client, whose credentials the catalog renews
 
 	mu     sync.Mutex
 	opened map[string]iceio.IO // by bucket
@@ -40,14 +40,23 @@ func New(properties map[string]string) *Store {
 	return &Store{properties: maps.Clone(properties), opened: map[string]iceio.IO{}}
 }
 
-// Vended returns the files of a table whose catalog gives out credentials for them: those in the bucket of a
-// location are reached by what open returns, which is asked with each request; others with the properties, and so
-// are those of a location that is no URL, which the library's catalogs cannot open.
-func Vended(properties map[string]string, location string, open func(ctx context.Context) (iceio.IO, error)) *Store {
+// A Vendor is a catalog that gives out credentials for a table's files.
+type Vendor interface {
+	// Open returns the library's client of the bucket. It is asked with each request, and renews credentials before
+	// they end.
+	Open(ctx context.Context) (iceio.IO, error)
+	// Renew replaces a client whose credentials were refused, unless that has been done since it was given out.
+	Renew(ctx context.Context, refused iceio.IO) error
+}
+
+// Vended returns the files of a table whose catalog may give out credentials for them: those in the bucket of a
+// location are reached by what it opens; others with the properties, and so are those of a location that is no URL,
+// which the library's catalogs cannot open.
+func Vended(properties map[string]string, location string, by Vendor) *Store {
 	s := New(properties)
 	if _, err := url.Parse(location); err == nil {
 		s.home, _, _ = split(location)
-		s.own = open
+		s.own = by
 	}
 	return s
 }
@@ -69,7 +78,7 @@ func (s *Store) bucket(ctx context.Context, place string) (iceio.IO, error) {
 			}
 			s.ready = ready
 		}
-		store, err := s.own(s.ready)
+		store, err := s.own.Open(s.ready)
 		return store, explain(err)
 	}
 	if had, ok := s.opened[place]; ok {
@@ -122,12 +131,11 @@ func (f files) at(op, location string) (iceio.WriteFileIO, error) {
 	if !ok {
 		return nil, &fs.PathError{Op: op, Path: location, Err: errors.New("want a path, or SCHEME://BUCKET/KEY")}
 	}
-	open := func() (iceio.IO, error) { return f.bucket(f.ctx, place) }
-	store, err := open()
+	store, err := f.bucket(f.ctx, place)
 	if err != nil {
 		return nil, &fs.PathError{Op: op, Path: location, Err: err}
 	}
-	if o := objectsOf(f.ctx, f.properties, store, open); o != nil {
+	if o := objectsOf(f, place, store); o != nil {
 		return o, nil
 	}
 	w, ok := store.(iceio.WriteFileIO)

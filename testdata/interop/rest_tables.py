@@ -13,7 +13,6 @@ them from I on, in F files) and text.
 """
 
 import json
-import os
 import random
 import sys
 import time
@@ -69,14 +68,14 @@ def look(table, name):
     snapshots = [
         {"id": str(s.snapshot_id), "parent": str(s.parent_snapshot_id or ""), "summary": dict(s.summary.additional_properties)}
         # of the file, since a server may hide all but the heads
-        for s in StaticTable.from_metadata(table.metadata_location).snapshots()
+        for s in StaticTable.from_metadata(table.metadata_location, dict(table.io.properties)).snapshots()
     ]
     files = [] if table.current_snapshot() is None else table.inspect.files()["file_path"].to_pylist()
     return {
         "ids": sorted(found["id"]),
         "snapshots": snapshots,
         "head": str(table.current_snapshot().snapshot_id) if snapshots else "",
-        "gone": [f for f in files if not os.path.exists(f.removeprefix("file://"))],
+        "gone": [f for f in files if not table.io.new_input(f).exists()],
         "properties": dict(table.properties),
     }
 

@@ -6,7 +6,8 @@
 CONFIG is {"catalogs": {NAME: PROPERTIES}, "spark": {NAME: [DATABASE, WAREHOUSE, SETTINGS]}, "jars": [PATH, …]}:
 Spark opens the SQLite databases of the catalogs itself. Takes one JSON object a line from stdin, {"do": NAME, …},
 and answers each with one on stdout. A table is {"catalog": NAME, "identifier": [LEVEL, …, NAME]} and, to make it,
-"by" (pyiceberg or spark), "location", "rows", "first", "properties", "partitioned" (by default it is).
+"by" (pyiceberg or spark), "location", "rows", "first", "shift" (which value a row has), "properties", "partitioned" (by
+default it is).
 """
 
 import json
@@ -29,8 +30,8 @@ BY_P = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "p"))
 VALUES = ["a", "b c", "d%e", "f%20g", "h+i", "j/k", "l=m", "n#o", "p?q", "größe", "表", "r&s", "t:u", "..", None, "'\""]
 
 
-def value(i):
-    return VALUES[i % len(VALUES)]
+def value(i, shift=0):
+    return VALUES[(i + shift) % len(VALUES)]
 
 
 def sql_name(t):
@@ -75,7 +76,8 @@ class Party:
         ids = range(t.get("first", 0), t.get("first", 0) + t.get("rows", 0))
         for part in (ids[: len(ids) // 2], ids[len(ids) // 2 :]):
             if len(part):
-                table.append(pa.table({"id": pa.array(part, pa.int64()), "p": pa.array(map(value, part), pa.string())}))
+                values = [value(i, t.get("shift", 0)) for i in part]
+                table.append(pa.table({"id": pa.array(part, pa.int64()), "p": pa.array(values, pa.string())}))
 
     def by_spark(self, t, catalog, identifier):
         text = f"CREATE TABLE {sql_name(t)} (id BIGINT, p STRING) USING iceberg"
@@ -117,6 +119,7 @@ class Party:
         wrong += [f"{p} is not in {folder}" for p in places if not p.startswith(folder + "/")]
         files = [] if table.current_snapshot() is None else table.inspect.files()["file_path"].to_pylist()
         wrong += [f"{f} is not in {data}" for f in files if not f.startswith(data + "/")]
+        wrong += [f"{f} is not there" for f in files if not table.io.new_input(f).exists()]
         if spark:
             again = sorted((r["id"], r["p"]) for r in self.spark.sql(f"SELECT id, p FROM {sql_name(t)}").collect())
             if again != rows:

@@ -3,14 +3,13 @@
 package storage
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
 	"strings"
-	"time"
 
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/io/gocloud/blobfs"
@@ -75,6 +74,26 @@ func asItIs(b *blob.Bucket, key string, as func(any) bool) error {
 	return fmt.Errorf("key %q: the client of this storage would use another name in its place", key)
 }
 
+// options are how an object is written.
+func (o objects) options(b *blob.Bucket, name string) *blob.WriterOptions {
+	before, key := o.before, keyOf(name)
+	if oddKey(name, key) {
+		before = func(as func(any) bool) error {
+			if err := asItIs(b, key, as); err != nil || o.before == nil {
+				return err
+			}
+			return o.before(as)
+		}
+	}
+	return &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: before}
+}
+
+// keyOf is the key of the object at a location.
+func keyOf(location string) string {
+	_, key, _ := split(location)
+	return key
+}
+
 // failed says what could not be done, in one line, with the cure where there is one.
 func failed(op, location string, err error) error {
 	if gcerrors.Code(err) == gcerrors.NotFound && codeOf(err) != "NoSuchBucket" {
@@ -85,8 +104,7 @@ func failed(op, location string, err error) error {
 
 // Open implements iceio.IO.
 func (o objects) Open(name string) (iceio.File, error) {
-	_, key, _ := split(name)
-	f := &object{objects: o, location: name, key: key}
+	f := &object{objects: o, location: name, key: keyOf(name)}
 	if err := f.begin(); err != nil {
 		return nil, failed("open", name, err)
 	}
@@ -95,7 +113,7 @@ func (o objects) Open(name string) (iceio.File, error) {
 
 // Remove implements iceio.IO. Of some storages nothing tells whether the object was there.
 func (o objects) Remove(name string) error {
-	_, key, _ := split(name)
+	key := keyOf(name)
 	if oddKey(name, key) {
 		return failed("remove", name, errors.New("the client of this storage would use another name in its place: remove it with the storage's own tools"))
 	}
@@ -108,9 +126,9 @@ func (o objects) Remove(name string) error {
 // Create implements iceio.WriteFileIO. The object is there once Close returns nil, whole, and never before.
 func (o objects) Create(name string) (iceio.FileWriter, error) {
 	var u *upload
-	err := o.request(func(b *blob.Bucket) (err error) {
-		u, err = o.upload(b, name)
-		return err
+	err := o.request(func(b *blob.Bucket) error {
+		u = o.upload(b, name)
+		return nil
 	})
 	if err != nil {
 		return nil, failed("create", name, err)
@@ -121,85 +139,12 @@ func (o objects) Create(name string) (iceio.FileWriter, error) {
 // WriteFile implements iceio.WriteFileIO.
 func (o objects) WriteFile(name string, text []byte) error {
 	err := o.request(func(b *blob.Bucket) error {
-		u, err := o.upload(b, name)
-		if err != nil {
-			return err
-		}
-		if _, err := u.Writer.Write(text); err != nil {
-			return errors.Join(err, u.Abort())
-		}
-		defer u.cancel()
-		return u.Writer.Close()
+		return b.Upload(o.ctx, keyOf(name), bytes.NewReader(text), o.options(b, name))
 	})
 	if err != nil {
 		return failed("write", name, err)
 	}
 	return nil
-}
-
-// upload begins an object.
-func (o objects) upload(b *blob.Bucket, name string) (*upload, error) {
-	_, key, _ := split(name)
-	before := o.before
-	if oddKey(name, key) {
-		before = func(as func(any) bool) error {
-			if err := asItIs(b, key, as); err != nil || o.before == nil {
-				return err
-			}
-			return o.before(as)
-		}
-	}
-	ctx, cancel := context.WithCancel(o.ctx)
-	w, err := b.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: before})
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	return &upload{Writer: w, name: name, cancel: cancel}, nil
-}
-
-// An upload is an object in the making.
-type upload struct {
-	*blob.Writer
-	name   string
-	cancel context.CancelFunc
-}
-
-// Write implements io.Writer.
-func (u *upload) Write(p []byte) (int, error) {
-	n, err := u.Writer.Write(p)
-	if err != nil {
-		err = failed("write", u.name, err)
-	}
-	return n, err
-}
-
-// ReadFrom implements io.ReaderFrom.
-func (u *upload) ReadFrom(r io.Reader) (int64, error) {
-	n, err := u.Writer.ReadFrom(r)
-	if err != nil {
-		err = failed("write", u.name, err)
-	}
-	return n, err
-}
-
-// Close makes the object of what was written.
-func (u *upload) Close() error {
-	defer u.cancel()
-	if err := u.Writer.Close(); err != nil {
-		return failed("write", u.name, err)
-	}
-	return nil
-}
-
-// Abort gives the object up: what was sent of it is dropped, and nothing is made.
-func (u *upload) Abort() error {
-	u.cancel()
-	err := u.Writer.Close()
-	if err == nil || errors.Is(err, context.Canceled) || gcerrors.Code(err) == gcerrors.Canceled {
-		return nil
-	}
-	return failed("give up", u.name, err)
 }
 
 // WalkDir implements iceio.ListableIO, all that is below root in one go.
@@ -209,13 +154,15 @@ func (o objects) WalkDir(root string, visit fs.WalkDirFunc) error {
 		key += "/"
 	}
 	var list *blob.ListIterator
+	begun := false
 	for {
 		var found *blob.ListObject
 		next := func(b *blob.Bucket) (err error) {
-			if list == nil {
+			if !begun {
 				list = b.List(&blob.ListOptions{Prefix: key})
 			}
 			found, err = list.Next(o.ctx)
+			begun = begun || err == nil
 			return err
 		}
 		if err := o.request(next); err == io.EOF {
@@ -236,28 +183,3 @@ func (o objects) WalkDir(root string, visit fs.WalkDirFunc) error {
 		}
 	}
 }
-
-// info is what is known of an object.
-type info struct {
-	name     string
-	size     int64
-	modified time.Time
-}
-
-// Name implements fs.FileInfo.
-func (i info) Name() string { return i.name }
-
-// Size implements fs.FileInfo.
-func (i info) Size() int64 { return i.size }
-
-// Mode implements fs.FileInfo.
-func (i info) Mode() fs.FileMode { return 0 }
-
-// ModTime implements fs.FileInfo.
-func (i info) ModTime() time.Time { return i.modified }
-
-// IsDir implements fs.FileInfo.
-func (i info) IsDir() bool { return false }
-
-// Sys implements fs.FileInfo.
-func (i info) Sys() any { return nil }

@@ -20,6 +20,7 @@ const lastWords = 10 * time.Second
 // An upload is an object in the making. Its client drops what it sent when the source of the text fails, but not when
 // its context ends: so no context of a caller ends it.
 type upload struct {
+	ctx     context.Context // the caller's
 	name    string
 	pipe    *io.PipeWriter
 	done    chan struct{} // closed when the client has ended, with err
@@ -31,7 +32,7 @@ type upload struct {
 func (o objects) upload(b *blob.Bucket, name string) *upload {
 	r, w := io.Pipe()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(o.ctx))
-	u := &upload{name: name, pipe: w, done: make(chan struct{})}
+	u := &upload{ctx: o.ctx, name: name, pipe: w, done: make(chan struct{})}
 	u.release = context.AfterFunc(o.ctx, func() {
 		w.CloseWithError(o.ctx.Err())
 		select {
@@ -72,7 +73,7 @@ func (u *upload) end() error {
 
 // Close makes the object of what was written.
 func (u *upload) Close() error {
-	u.pipe.Close() // of which no error comes
+	u.pipe.CloseWithError(u.ctx.Err()) // nil: the end
 	if err := u.end(); err != nil {
 		return failed("write", u.name, err)
 	}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"maps"
+	"net/url"
 	"strings"
 )
 
@@ -21,6 +22,12 @@ func Settled(properties map[string]string, place string) map[string]string {
 		take("s3.access-key-id", "client.access-key-id")
 		take("s3.secret-access-key", "client.secret-access-key")
 		take("s3.session-token", "client.session-token")
+	}
+	// A server of GCS is known by its root to Java and PyIceberg; the library wants to know where its JSON API is.
+	for _, key := range []string{"gcs.service.host", "gcs.endpoint"} {
+		if u, err := url.Parse(p[key]); err == nil && u.Host != "" && strings.Trim(u.Path, "/") == "" {
+			p[key] = strings.TrimRight(p[key], "/") + "/storage/v1/"
+		}
 	}
 	_, authority, _ := strings.Cut(place, "://")
 	host := authority[strings.LastIndexByte(authority, '@')+1:]

@@ -16,6 +16,8 @@ import (
 // jobs: what is done to tables on the disk is done to tables on S3: jobs of each mode die and are resumed, are undone
 // and redone, and what they left behind is found.
 func (s *shed) jobs(t *testing.T) {
+	s.armed = filepath.Join(t.TempDir(), "ice-migrate")
+	call(t, exec.Command("go", "build", "-C", s.root, "-tags", "crash", "-ldflags", "-s -w", "-o", s.armed, "./cmd/ice-migrate"))
 	src := goods{Catalog: "s3", Identifier: []string{"j", "src"}, Rows: 20}
 	list := []goods{src}
 	type deed struct {

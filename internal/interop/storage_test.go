@@ -50,8 +50,6 @@ func newShed(t *testing.T) *shed {
 	}
 	s := &shed{root: root, dir: t.TempDir(), data: t.TempDir()}
 	s.endpoint = startS3(t, deps, s.data)
-	s.armed = filepath.Join(t.TempDir(), "ice-migrate")
-	call(t, exec.Command("go", "build", "-C", root, "-tags", "crash", "-ldflags", "-s -w", "-o", s.armed, "./cmd/ice-migrate"))
 	s.props = map[string]map[string]string{}
 	engines := map[string]any{}
 	yaml := "catalog:\n"
@@ -96,6 +94,8 @@ type goods struct {
 	Shift       int               `json:"shift,omitempty"`
 	Properties  map[string]string `json:"properties,omitempty"`
 	Partitioned *bool             `json:"partitioned,omitempty"`
+	Forms       []string          `json:"forms,omitempty"` // of old metadata
+	File        string            `json:"file,omitempty"`  // of it
 	Spark       *bool             `json:"spark,omitempty"`
 }
 
@@ -179,6 +179,7 @@ func TestStorage(t *testing.T) {
 	t.Run("paths", s.paths)
 	t.Run("names", s.names)
 	t.Run("jobs", s.jobs)
+	t.Run("forms", s.forms)
 }
 
 // paths: tables are moved from and to places of odd names (case 64), with partitions of odd names, on the local disk

@@ -10,10 +10,12 @@ and answers each with one on stdout. A table is {"catalog": NAME, "identifier": 
 default it is).
 """
 
+import gzip
 import json
 import sys
 
 import pyarrow as pa
+import sqlalchemy
 from pyiceberg.catalog import load_catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -40,6 +42,33 @@ def sql_name(t):
 
 def sql_text(text):
     return "NULL" if text is None else "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def without_snapshot(document):
+    assert not document.get("snapshots"), "the table is not empty"
+    document["current-snapshot-id"] = -1
+    document.pop("refs", None)
+
+
+def plain_v1(document):
+    """Format version 1 as it was at first: one schema, one partition spec, no UUID, no last IDs."""
+    assert document["format-version"] == 1
+    schemas = {s["schema-id"]: s for s in document.pop("schemas")}
+    specs = {s["spec-id"]: s for s in document.pop("partition-specs")}
+    document["schema"] = {k: v for k, v in schemas[document.pop("current-schema-id")].items() if k in ("type", "fields")}
+    document["partition-spec"] = specs[document.pop("default-spec-id")]["fields"]
+    for key in ("table-uuid", "last-partition-id", "sort-orders", "default-sort-order-id", "refs", "statistics", "partition-statistics"):
+        document.pop(key, None)
+    for s in document.get("snapshots", []):
+        s.pop("schema-id", None)
+        s.pop("sequence-number", None)
+
+
+AGES = {
+    "no snapshot": without_snapshot,
+    "no uuid": lambda document: document.pop("table-uuid"),
+    "plain v1": plain_v1,
+}
 
 
 class Party:
@@ -92,6 +121,24 @@ class Party:
         if len(ids):
             rows = ", ".join(f"({i}L, {sql_text(value(i))})" for i in ids)
             self.spark.sql(f"INSERT INTO {sql_name(t)} VALUES {rows}")
+
+    def age(self, tables):
+        """Gives tables metadata as old writers left it: "forms" are those of AGES; "file" is the name of the file."""
+        for t in tables:
+            catalog = self.catalogs[t["catalog"]]
+            table = catalog.load_table(tuple(t["identifier"]))
+            with table.io.new_input(table.metadata_location).open() as f:
+                text = f.read()
+            document = json.loads(gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text)
+            for form in t.get("forms", []):
+                AGES[form](document)
+            location = f"{table.metadata_location.rsplit('/', 1)[0]}/{t.get('file', 'v7.metadata.json')}"
+            text = json.dumps(document).encode()
+            with table.io.new_output(location).create() as f:
+                f.write(gzip.compress(text) if ".gz." in location else text)
+            with catalog.engine.begin() as c:
+                c.execute(sqlalchemy.text("UPDATE iceberg_tables SET metadata_location = :l WHERE metadata_location = :o"),
+                          {"l": location, "o": table.metadata_location})
 
     def state(self, tables, spark=True):
         """What is in tables, one answer each in "tables": "ids", "snapshots", and "wrong" for what should not be."""

@@ -21,6 +21,7 @@ const (
 	notInLibrary = "the storage clients that are built in do not know it"
 	inHDFS       = "HDFS cannot be reached"
 	inPython     = "it names Python code"
+	notSigned    = "requests are not signed by a server: let the catalog vend credentials, or give keys"
 )
 
 // known are the properties that PyIceberg, iceberg-go or this program know. A name that ends in a dot or a
@@ -34,7 +35,7 @@ var known = map[string]property{
 	"rest.signing-name": {}, "rest.sigv4.max-retries": {idle: true}, "rest.tls.skip-verify": {},
 	"ssl.cabundle": {}, "ssl.client.cert": {}, "ssl.client.key": {}, "header.": {secret: true},
 	"header.x-iceberg-access-delegation": {}, "header.content-type": {}, "auth.type": {},
-	"auth.": {secret: true, ignored: "give token, credential or header.authorization"}, "rest-page-size": {idle: true},
+	"auth.": {secret: true}, "auth.oauth2.refresh_margin": {idle: true}, "auth.oauth2.expires_in": {idle: true}, "rest-page-size": {idle: true},
 	"snapshot-loading-mode": {idle: true}, "scan-planning-mode": {idle: true}, "view-endpoints-supported": {idle: true},
 	"namespace-separator": {}, timeoutKey: {}, "rest-metrics-reporting-enabled": {}, "rest.metrics-reporting-enabled": {},
 	"rest-metrics-reporting-timeout-ms": {},
@@ -55,16 +56,12 @@ var known = map[string]property{
 	"s3.endpoint": {}, "s3.region": {}, "s3.access-key-id": {secret: true}, "s3.secret-access-key": {secret: true},
 	"s3.session-token": {secret: true}, "s3.proxy-uri": {secret: true}, "s3.connect-timeout": {},
 	"s3.force-virtual-addressing": {}, "s3.compat-mode": {}, "s3.remote-signing-enabled": {}, "s3.signer.uri": {},
-	"s3.signer":          {ignored: "requests are not signed by a server: let the catalog vend credentials, or give keys"},
-	"s3.signer.endpoint": {ignored: "requests are not signed by a server: let the catalog vend credentials, or give keys"},
-	"s3.profile-name":    {ignored: "set AWS_PROFILE"}, "client.profile-name": {ignored: "set AWS_PROFILE"},
-	"s3.anonymous": {ignored: notInLibrary}, "s3.resolve-region": {ignored: "give s3.region"}, "s3.request-timeout": {ignored: notInLibrary},
-	"s3.role-arn": {ignored: "set AWS_ROLE_ARN"}, "s3.role-session-name": {ignored: "set AWS_ROLE_SESSION_NAME"},
-	"s3.retry-strategy-impl": {ignored: inPython}, "s3.server-side-encryption": {ignored: notInLibrary}, "s3.sse-kms-key-id": {ignored: notInLibrary},
-	"client.region": {}, "client.access-key-id": {ignored: "give s3.access-key-id", secret: true},
-	"client.secret-access-key": {ignored: "give s3.secret-access-key", secret: true},
-	"client.session-token":     {ignored: "give s3.session-token", secret: true},
-	"client.role-arn":          {ignored: "set AWS_ROLE_ARN"}, "client.role-session-name": {ignored: "set AWS_ROLE_SESSION_NAME"},
+	"s3.signer":          {ignored: notSigned},
+	"s3.signer.endpoint": {ignored: notSigned},
+	"s3.profile-name":    {}, "client.profile-name": {}, "s3.anonymous": {}, "s3.request-timeout": {}, "s3.resolve-region": {ignored: "give s3.region"},
+	"s3.role-arn": {}, "s3.role-session-name": {}, "client.role-arn": {}, "client.role-session-name": {},
+	"s3.retry-strategy-impl": {ignored: inPython}, "s3.server-side-encryption": {}, "s3.sse-kms-key-id": {},
+	"client.region": {}, "client.access-key-id": {secret: true}, "client.secret-access-key": {secret: true}, "client.session-token": {secret: true},
 
 	"gcs.endpoint": {}, "gcs.service.host": {}, "gcs.keypath": {}, "gcs.jsonkey": {secret: true}, "gcs.credtype": {}, "gcs.usejsonapi": {},
 	"gcs.no-auth": {}, "gcs.oauth2.token": {secret: true}, "gcs.oauth2.token-expires-at": {},
@@ -75,14 +72,11 @@ var known = map[string]property{
 	"adls.sas-token.": {secret: true}, "adls.connection-string.": {secret: true}, "adls.endpoint": {}, "adls.protocol": {},
 	"adls.auth.shared-key.account.name": {}, "adls.auth.shared-key.account.key": {secret: true},
 	"adls.auth.managed-identity.enabled": {}, "adls.client-id": {}, "adls.sas-token-expires-at-ms.": {},
-	"adls.connection-string": {secret: true, ignored: "give adls.connection-string.ACCOUNT"},
-	"adls.sas-token":         {secret: true, ignored: "give adls.sas-token.HOST"},
-	"adls.account-name":      {ignored: "give adls.auth.shared-key.account.name"},
-	"adls.account-key":       {secret: true, ignored: "give adls.auth.shared-key.account.key"},
-	"adls.credential":        {secret: true, ignored: inPython}, "adls.tenant-id": {ignored: "set AZURE_TENANT_ID"},
-	"adls.client-secret": {secret: true, ignored: "set AZURE_CLIENT_SECRET"}, "adls.account-host": {ignored: "give adls.endpoint"},
-	"adls.blob-storage-authority": {ignored: notInLibrary}, "adls.dfs-storage-authority": {ignored: notInLibrary},
-	"adls.blob-storage-scheme": {ignored: notInLibrary}, "adls.dfs-storage-scheme": {ignored: notInLibrary},
+	"adls.connection-string": {secret: true}, "adls.sas-token": {secret: true}, "adls.account-name": {}, "adls.account-key": {secret: true},
+	"adls.credential": {secret: true, ignored: inPython}, "adls.tenant-id": {ignored: "set AZURE_TENANT_ID"},
+	"adls.client-secret": {secret: true, ignored: "set AZURE_CLIENT_SECRET, AZURE_CLIENT_ID and AZURE_TENANT_ID"}, "adls.account-host": {},
+	"adls.blob-storage-authority": {}, "adls.blob-storage-scheme": {},
+	"adls.dfs-storage-authority": {idle: true}, "adls.dfs-storage-scheme": {idle: true},
 	"adls.token": {secret: true, ignored: notInLibrary}, "adls.anon": {ignored: notInLibrary},
 
 	"hdfs.host": {ignored: inHDFS}, "hdfs.port": {ignored: inHDFS}, "hdfs.user": {ignored: inHDFS}, "hdfs.kerberos_ticket": {ignored: inHDFS, secret: true},
@@ -109,17 +103,11 @@ func propertyOf(key string) (property, bool) {
 // leftOut says which of a catalog's properties do nothing, by key.
 func leftOut(properties map[string]string) (texts []string) {
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
-		if p, ok := propertyOf(key); ok && p.ignored != "" && !refusedLater(key, properties) {
+		if p, ok := propertyOf(key); ok && p.ignored != "" {
 			texts = append(texts, fmt.Sprintf("%s does nothing: %s", key, p.ignored))
 		}
 	}
 	return texts
-}
-
-// refusedLater tells of a key whose catalog is refused for it, so that a warning would say it twice, or
-// which says nothing.
-func refusedLater(key string, properties map[string]string) bool {
-	return strings.HasPrefix(key, "auth.") && (properties["auth.type"] == "" || strings.EqualFold(properties["auth.type"], "noop"))
 }
 
 // unknown says which of a catalog's properties nobody knows, and what may be meant.

@@ -197,7 +197,7 @@ func TestResolvePair(t *testing.T) {
 		{name: "property without a value", line: []string{"--src-uri=http://a", "--src-property=hunter2", "--src-namespace=a", "--src-table=t"}, err: "--src-property: want KEY=VALUE"},
 		{name: "property that has a flag", line: []string{"--src-uri=http://a", "--src-property=uri=hunter2", "--src-namespace=a", "--src-table=t"}, err: "--src-property uri=…: give --src-uri"},
 		{name: "property twice", line: []string{"--src-uri=http://a", "--src-property=Token=hunter2", "--src-property=token=hunter2", "--src-namespace=a", "--src-table=t"}, err: "token is there twice"},
-		{name: "another authentication", line: []string{"--src-uri=http://a", "--src-property=auth.type=entra", "--src-namespace=a", "--src-table=t"}, err: "--src-property auth.type=…: this kind of authentication is not supported"},
+		{name: "another authentication", line: []string{"--src-uri=http://a", "--src-property=auth.type=entra", "--src-namespace=a", "--src-table=t"}, err: "--src-catalog rest: auth.type: \"entra\" is not supported: get a token by az account"},
 		{name: "no time", line: []string{"--src-uri=http://a", "--src-property=rest.client.socket-timeout-ms=1s", "--src-namespace=a", "--src-table=t"}, err: `"1s": want milliseconds`},
 		{name: "configured, no uri", line: []string{"--src=bare.a.t"}, err: `it has no uri`},
 		{name: "kinds contradict", line: []string{"--src-catalog=rest", "--src-catalog-name=prod", "--src-namespace=a", "--src-table=t"}, err: `catalog "prod" is of kind "sqlite"`},

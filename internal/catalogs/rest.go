@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/catalog/rest"
 
+	"icepipe/internal/storage"
 	"icepipe/pkg/rows"
 )
 
@@ -36,8 +36,8 @@ func settleREST(ref *Ref, f TableFlags, env Env) error {
 	if err != nil {
 		return usage("%s: %v", ref.where(), err)
 	}
-	if kind := strings.ToLower(ref.Properties["auth.type"]); kind != "" && kind != "noop" {
-		return usage("%s: this kind of authentication is not supported; give token, credential or header.authorization", ref.property("auth.type"))
+	if _, err := authenticated(ref.Properties); err != nil {
+		return usage("%s: %v", ref.catalog(), err)
 	}
 	if _, err := callTimeout(ref.Properties); err != nil {
 		return usage("%s: %v", ref.property(timeoutKey), err)
@@ -94,7 +94,11 @@ func openREST(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
 // connect makes a catalog of the library's: it asks for the server's configuration, and, where there is a
 // credential, for a token.
 func (c *restCatalog) connect(ctx context.Context) (*rest.Catalog, error) {
-	p := iceberg.Properties(maps.Clone(c.ref.Properties))
+	block, err := authenticated(c.ref.Properties)
+	if err != nil {
+		return nil, err
+	}
+	p := iceberg.Properties(storage.Settled(block, ""))
 	if c.spent {
 		delete(p, "token")
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/apache/iceberg-go/catalog/rest"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
+
+	"icepipe/internal/storage"
+	"icepipe/pkg/plan"
 )
 
 // A restCatalog is a catalog of the library's that is replaced when its token ends before its time, which
@@ -26,7 +29,8 @@ type restCatalog struct {
 
 	mu    sync.Mutex
 	inner *rest.Catalog
-	spent bool // the token of the properties was refused, and the credential is there to get others by
+	spent bool                  // the token of the properties was refused, and the credential is there to get others by
+	files map[string]*restFiles // by the table's identifier
 }
 
 func (c *restCatalog) current() *rest.Catalog {
@@ -83,8 +87,28 @@ func (c *restCatalog) LoadTable(ctx context.Context, identifier table.Identifier
 	if err != nil {
 		return nil, err
 	}
-	files := &restFiles{catalog: c, identifier: identifier, open: loaded.FS}
-	return table.New(identifier, loaded.Metadata(), loaded.MetadataLocation(), files.fs, c), nil
+	files := storage.Vended(c.ref.Properties, loaded.MetadataLocation(), c.filesOf(identifier, loaded.FS))
+	return table.New(identifier, loaded.Metadata(), loaded.MetadataLocation(), files.FS, c), nil
+}
+
+// filesOf are the files of a table that was just loaded. All tables of that identifier have them, so that whoever loaded
+// one before has the newest keys too.
+func (c *restCatalog) filesOf(identifier table.Identifier, open table.FSysF) *restFiles {
+	key := plan.FormatPath(identifier)
+	c.mu.Lock()
+	f := c.files[key]
+	if f == nil {
+		f = &restFiles{catalog: c, identifier: identifier}
+		if c.files == nil {
+			c.files = map[string]*restFiles{}
+		}
+		c.files[key] = f
+	}
+	c.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open = open
+	return f
 }
 
 // load loads a table as the library has it.
@@ -110,21 +134,24 @@ func (c *restCatalog) CommitTable(ctx context.Context, identifier table.Identifi
 	return meta, location, err
 }
 
-// restFiles opens the file system of a table that was loaded from a REST catalog.
+// restFiles opens the file system of a table that was loaded from a REST catalog; it is the storage.Vendor of its keys.
 //
 // The library renews storage credentials that the catalog vends when it is asked for the file system, and
 // the new one keeps the context of that call: one that ends with the planning of a scan, say, makes every
 // later read fail. Here no context ends. Where the credentials cannot be renewed, the token having ended or
-// the server having no endpoint for it, the table is loaded anew for fresh ones (case 86).
+// the server having no endpoint for it, or where the storage refuses them before their time, the table is loaded
+// anew for fresh ones (case 86).
 type restFiles struct {
 	catalog    *restCatalog
 	identifier table.Identifier
 
 	mu   sync.Mutex
 	open table.FSysF
+	last iceio.IO // that was given out
 }
 
-func (f *restFiles) fs(ctx context.Context) (iceio.IO, error) {
+// Open implements storage.Vendor.
+func (f *restFiles) Open(ctx context.Context) (iceio.IO, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -132,18 +159,36 @@ func (f *restFiles) fs(ctx context.Context) (iceio.IO, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	fs, err := f.open(ctx)
-	if err == nil {
-		return fs, nil
+	if err != nil {
+		if failed := f.reload(ctx); failed != nil {
+			return nil, fmt.Errorf("storage of table %s: %w; and the table cannot be loaded anew: %w", f.catalog.ref, err, failed)
+		}
+		if fs, err = f.open(ctx); err != nil {
+			return nil, fmt.Errorf("storage of table %s: %w", f.catalog.ref, err)
+		}
 	}
-	loaded, failed := f.catalog.load(ctx, f.identifier)
-	if failed != nil {
-		return nil, fmt.Errorf("storage of table %s: %w; and the table cannot be loaded anew: %w", f.catalog.ref, err, failed)
-	}
-	f.open = loaded.FS
-	if fs, err = f.open(ctx); err != nil {
-		return nil, fmt.Errorf("storage of table %s: %w", f.catalog.ref, err)
-	}
+	f.last = fs
 	return fs, nil
+}
+
+// Renew implements storage.Vendor.
+func (f *restFiles) Renew(ctx context.Context, refused iceio.IO) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last != refused {
+		return nil
+	}
+	f.last = nil // which the first to come after this replaces
+	return f.reload(about(context.WithoutCancel(ctx), f.identifier))
+}
+
+// reload loads the table anew for what opens its files. f.mu is held.
+func (f *restFiles) reload(ctx context.Context) error {
+	loaded, err := f.catalog.load(ctx, f.identifier)
+	if err == nil {
+		f.open = loaded.FS
+	}
+	return err
 }
 
 // ListTables implements catalog.Catalog.

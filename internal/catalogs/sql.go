@@ -15,6 +15,7 @@ import (
 	"github.com/apache/iceberg-go/catalog"
 	icesql "github.com/apache/iceberg-go/catalog/sql"
 
+	"icepipe/internal/storage"
 	"icepipe/pkg/plan"
 )
 
@@ -84,7 +85,7 @@ func openIn(ctx context.Context, ref Ref, mode Mode, d database) (_ *Opened, err
 	} else if view {
 		return nil, fmt.Errorf("%s is a view, not a table: name the table that it reads", ref)
 	}
-	opened := sqlCatalog{Catalog: cat, database: d, ref: ref, mode: mode, properties: properties, last: &lastCommit{}}
+	opened := sqlCatalog{Catalog: cat, database: d, ref: ref, mode: mode, files: storage.New(properties), last: &lastCommit{}}
 	tbl, err := opened.LoadTable(ctx, ref.Identifier)
 	if errors.Is(err, catalog.ErrNoSuchTable) {
 		return nil, d.notThere(ctx, ref, mode)

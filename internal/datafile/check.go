@@ -49,7 +49,7 @@ func newPlan(cfg Config) (*plan, error) {
 	if err := checkProperties(cfg.Properties); err != nil {
 		return nil, err
 	}
-	if err := checkLocation(p.base); err != nil {
+	if err := checkLocation(cfg, p.base); err != nil {
 		return nil, err
 	}
 	var err error

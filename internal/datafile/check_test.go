@@ -25,7 +25,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"metrics, right", func(c *Config) { c.Properties = iceberg.Properties{propMetrics: " Truncate(8)"} }, ""},
 		{"encryption", func(c *Config) { c.Properties = iceberg.Properties{"encryption.key-id": "k"} }, `"encryption.key-id" asks for encrypted`},
 		{"version", func(c *Config) { c.Version = 4 }, "format version 4"},
-		{"percent in a location", func(c *Config) { c.Location = "file:///tmp/my%20table" }, `holds '%'`},
+		{"a hash in the data path", func(c *Config) { c.Properties = iceberg.Properties{propDataPath: "file:///tmp/my#table"} }, `holds '#'`},
 		{"percent in a path", func(c *Config) { c.Location = "/tmp/my%20table" }, ""},
 		{"type", func(c *Config) {
 			c.Schema = iceberg.NewSchema(0, opt(1, "a", &iceberg.ListType{ElementID: 2, Element: iceberg.VariantType{}}))

@@ -20,6 +20,8 @@ type Output interface {
 	// Sync returns once what was written survives a crash, as far as the store can promise it.
 	Sync() error
 	Close() error
+	// Abort closes what will not be used; in a store where a file is there once it is closed there is none.
+	Abort() error
 }
 
 // A File is a Parquet file in the making, assembled from column chunks: for each row group the
@@ -55,7 +57,7 @@ func Create(out Output, shape *Shape) (*File, error) {
 	_, err := f.buf.WriteString(magic)
 	f.pos = int64(len(magic))
 	if err != nil {
-		return nil, errors.Join(err, out.Close())
+		return nil, errors.Join(err, out.Abort())
 	}
 	return f, nil
 }
@@ -132,7 +134,7 @@ func (f *File) Close() (*metadata.FileMetaData, int64, error) {
 		err = f.out.Sync()
 	}
 	if err != nil {
-		return nil, 0, errors.Join(err, f.out.Close())
+		return nil, 0, errors.Join(err, f.out.Abort())
 	}
 	if err := f.out.Close(); err != nil {
 		return nil, 0, err
@@ -170,4 +172,4 @@ func (f *File) finish() (*metadata.FileMetaData, error) {
 }
 
 // Abort closes the file without a footer: no reader takes it for whole.
-func (f *File) Abort() error { return f.out.Close() }
+func (f *File) Abort() error { return f.out.Abort() }

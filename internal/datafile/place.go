@@ -24,14 +24,14 @@ func dataLocation(cfg Config) string {
 	return strings.TrimRight(base, "/")
 }
 
-// checkLocation refuses what libraries take for different files: iceberg-go decodes percent signs
-// of a file: URI where Java and PyIceberg do not, and cuts it at # and ?.
-func checkLocation(base string) error {
-	if len(base) < 5 || !strings.EqualFold(base[:5], "file:") {
+// checkLocation refuses a data folder of which some libraries see only a part: PyIceberg cuts a URI at # and ?. Where
+// the table itself lies in such a place they do not see the table either, and its owner knows.
+func checkLocation(cfg Config, base string) error {
+	if !strings.Contains(base, ":") || strings.ContainsAny(cfg.Location, "#?") {
 		return nil
 	}
-	if i := strings.IndexAny(base, "%#?"); i >= 0 {
-		return fmt.Errorf("data location %q holds %q, which Iceberg libraries resolve to different files: set table property %q to a location without it", base, base[i], propDataPath)
+	if i := strings.IndexAny(base, "#?"); i >= 0 {
+		return fmt.Errorf("data location %q holds %q, where PyIceberg cuts it off: set table property %q to a location without it", base, base[i], propDataPath)
 	}
 	return nil
 }
@@ -91,6 +91,8 @@ func folder(name, value string) string {
 		odd = true
 		return '_'
 	}, whole)
+	// Clients of object stores take two dots at the end of a folder's name for what leads out of it.
+	odd = odd || strings.HasSuffix(plain, "..")
 	if !odd && len(plain) <= maxFolder {
 		return plain
 	}
@@ -143,7 +145,7 @@ func (p *places) createLocal(path string) (Output, error) {
 	for _, d := range made {
 		p.folders[filepath.Dir(d)] = true
 	}
-	return f, nil
+	return onDisk{f}, nil
 }
 
 // makeFolders makes dir and what lacks above it, and gives what it made.
@@ -174,7 +176,7 @@ func (p *places) sync() error {
 // Location is where a file of a name that says its format lies beside the data files of a table.
 func Location(cfg Config, name string) (string, error) {
 	base := dataLocation(cfg)
-	return fileLocation(cfg, base, "", name), checkLocation(base)
+	return fileLocation(cfg, base, "", name), checkLocation(cfg, base)
 }
 
 // WriteFile writes a new file. Once it returns the file with its name survives a crash, as a Writer's files do. fs
@@ -185,11 +187,12 @@ func WriteFile(fs iceio.WriteFileIO, location string, text []byte) error {
 	if err != nil {
 		return fmt.Errorf("create %s: %w", location, err)
 	}
-	_, err = out.Write(text)
-	if err == nil {
+	if _, err = out.Write(text); err == nil {
 		err = out.Sync()
 	}
-	if err = errors.Join(err, out.Close()); err == nil {
+	if err != nil {
+		err = errors.Join(err, out.Abort())
+	} else if err = out.Close(); err == nil {
 		err = p.sync()
 	}
 	if err != nil {
@@ -198,7 +201,19 @@ func WriteFile(fs iceio.WriteFileIO, location string, text []byte) error {
 	return nil
 }
 
+// onDisk is a file on the local disk: one that is given up stays, for a clean to find.
+type onDisk struct{ *os.File }
+
+func (f onDisk) Abort() error { return f.Close() }
+
 // remote is a file in a store that keeps what was closed.
 type remote struct{ iceio.FileWriter }
 
 func (remote) Sync() error { return nil }
+
+func (r remote) Abort() error {
+	if a, ok := r.FileWriter.(interface{ Abort() error }); ok {
+		return a.Abort()
+	}
+	return r.Close()
+}

@@ -171,34 +171,3 @@ func TestTokenEnds(t *testing.T) {
 	})
 	s.keepsSecret("hunter2", runs...)
 }
-
-// TestVendedCredentials: case 86. Storage credentials that the server vends and that end at once are
-// renewed for each file; where they cannot be, the table is loaded anew.
-func TestVendedCredentials(t *testing.T) {
-	for name, faults := range map[string]string{"renewed": "", "loaded anew": "500-before-credentials times=0"} {
-		t.Run(name, func(t *testing.T) {
-			s := newStand(t, "--vend", "s3.session-token-expires-at-ms=1", "--vend", "s3.access-key-id=hunter2", "--vend-in", "storage-credentials")
-			src, dst := thirty, onceOnly("t")
-			src.Catalog = "rest"
-			s.make(src, dst)
-			s.control("POST", "/_faults", faults)
-			s.control("DELETE", "/_log", "")
-			j := &job{s: s, src: src, dst: dst, batchRows: 10, checkpoint: filepath.Join(s.dir, "job.json"), more: []string{"--verify", "row_count"}}
-			r, got := j.run()
-			if r.code != 0 || !got.Complete {
-				t.Error(told([]run{r}))
-			}
-			if s.requests("credentials") < 5 { // two files of the source, three of the destination
-				t.Errorf("credentials were asked for %d times", s.requests("credentials"))
-			}
-			if faults != "" && s.requests("load") < 10 {
-				t.Errorf("tables were loaded %d times", s.requests("load"))
-			}
-			s.control("DELETE", "/_faults", "")
-			if wrong := s.state(dst).once(30, 3); wrong != "" {
-				t.Error(wrong)
-			}
-			s.keepsSecret("hunter2", r)
-		})
-	}
-}

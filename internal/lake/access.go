@@ -23,7 +23,7 @@ func (t *Table) Permitted() error {
 	}
 	base := strings.TrimRight(t.Location(), "/")
 	for _, place := range []struct{ what, location string }{
-		{"metadata folder", cmp.Or(t.Properties()["write.metadata.path"], base+"/metadata")},
+		{"metadata folder", t.metadataFolder()},
 		{"data folder", cmp.Or(t.Properties()["write.data.path"], base+"/data")},
 	} {
 		if path, local := localdisk.Path(place.location); local {

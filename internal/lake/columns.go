@@ -165,5 +165,5 @@ func (i *identifier) kind(f pqarrow.SchemaField, mapped *iceberg.MappedField) (a
 		i.broken = fmt.Errorf("type %s cannot be read", f.Field.Type)
 		return f.Field.Type, nil, false
 	}
-	return storage(f.Field.Type), []int{f.ColIndex}, true
+	return storageType(f.Field.Type), []int{f.ColIndex}, true
 }

@@ -132,6 +132,7 @@ func (t *Table) sendWithin(ctx context.Context, requirements []table.Requirement
 	if err != nil {
 		return err
 	}
+	t.dropOldMetadata(ctx, t.Metadata(), meta)
 	io, ok := t.Catalog.(table.CatalogIO)
 	if t.Catalog.CatalogType() != catalog.SQL || !ok {
 		return t.Reload(ctx) // with whatever credentials the catalog gives out now

@@ -68,12 +68,8 @@ func (w *manifestInMemory) end(t *Table, fs iceio.WriteFileIO) (iceberg.Manifest
 			return nil, err
 		}
 	}
-	provider, err := t.LocationProvider()
-	if err != nil {
-		return nil, err
-	}
-	path := provider.NewMetadataLocation(uuid.NewString() + "-m0.avro")
-	if err := write(fs, path, text); err != nil {
+	path := t.metadataFolder() + "/" + uuid.NewString() + "-m0.avro"
+	if err := fs.WriteFile(path, text); err != nil {
 		return nil, err
 	}
 	return w.writer.ToManifestFile(path, int64(len(text)), iceberg.WithManifestFileContent(w.content))

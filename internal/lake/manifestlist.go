@@ -43,11 +43,15 @@ func (t *Table) editList(ctx context.Context, snapshot *table.Snapshot, edit fun
 	if !ok {
 		return fmt.Errorf("the file system of table %q cannot be written to", t.Name())
 	}
+	snapshot.ManifestList = t.literal(snapshot.ManifestList)
 	text, err := read(fs, snapshot.ManifestList)
 	if err != nil {
 		return err
 	}
 	list, err := readList(text)
+	if err == nil {
+		list, err = t.toLiteral(list)
+	}
 	if err == nil {
 		err = edit(fs, list)
 	}
@@ -162,6 +166,15 @@ func listOf(merged iceberg.ManifestFile, snapshot *table.Snapshot, version int) 
 
 // write puts the list in the place of the file at path.
 func (l *manifestList) write(fs iceio.WriteFileIO, path string) error {
+	text, err := l.encode()
+	if err != nil {
+		return err
+	}
+	return fs.WriteFile(path, text)
+}
+
+// encode is the list as a file has it.
+func (l *manifestList) encode() ([]byte, error) {
 	metadata := map[string][]byte{}
 	for k, v := range l.metadata {
 		if !strings.HasPrefix(k, "avro.") {
@@ -171,17 +184,17 @@ func (l *manifestList) write(fs iceio.WriteFileIO, path string) error {
 	var out bytes.Buffer
 	w, err := ocf.NewWriter(&out, l.schema, ocf.WithSchema(string(l.metadata["avro.schema"])), ocf.WithMetadata(metadata), ocf.WithCodec(ocf.DeflateCodec(-1)))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, entry := range l.entries {
 		if err := w.Encode(entry); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := w.Close(); err != nil {
-		return err
+		return nil, err
 	}
-	return write(fs, path, out.Bytes())
+	return out.Bytes(), nil
 }
 
 func read(fs iceio.IO, path string) ([]byte, error) {
@@ -191,13 +204,4 @@ func read(fs iceio.IO, path string) ([]byte, error) {
 	}
 	text, err := io.ReadAll(f)
 	return text, errors.Join(err, f.Close())
-}
-
-func write(fs iceio.WriteFileIO, path string, text []byte) error {
-	f, err := fs.Create(path)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
 }

@@ -64,7 +64,11 @@ func (t *Table) stageOverwrite(ctx context.Context, c Commit) (attempt, error) {
 
 // stageReplacement makes an attempt that adds the commit's files, and takes out and brings what r says.
 func (t *Table) stageReplacement(ctx context.Context, c Commit, r *replacement) (attempt, error) {
-	tx, err := t.NewTransactionOnBranchWithError(c.Branch)
+	on, err := t.staging()
+	if err != nil {
+		return attempt{}, err
+	}
+	tx, err := on.NewTransactionOnBranchWithError(c.Branch)
 	if err != nil {
 		return attempt{}, err
 	}

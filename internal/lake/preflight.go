@@ -58,7 +58,7 @@ func (s *Scan) refuse() error {
 // inspect opens every file from the start of the scan on: its footer, its columns, its codecs, and
 // the keys of equality deletes.
 func (s *Scan) inspect(ctx context.Context) error {
-	fs, err := s.table.storage(ctx)
+	fs, err := s.table.FS(ctx)
 	if err != nil {
 		return err
 	}

@@ -86,8 +86,8 @@ func (m columnMap) project(ctx context.Context, batch arrow.RecordBatch, to *ice
 	return array.NewRecordBatch(arrowSchema, columns, out.NumRows()), nil
 }
 
-// storage is what arrays of an extension type are made of, and any other type itself.
-func storage(t arrow.DataType) arrow.DataType {
+// storageType is what arrays of an extension type are made of, and any other type itself.
+func storageType(t arrow.DataType) arrow.DataType {
 	if ext, ok := t.(arrow.ExtensionType); ok {
 		return ext.StorageType()
 	}
@@ -100,7 +100,7 @@ func bare(t arrow.DataType) arrow.DataType {
 		f.Type = bare(f.Type)
 		return f
 	}
-	switch t := storage(t).(type) {
+	switch t := storageType(t).(type) {
 	case *arrow.StructType:
 		fields := make([]arrow.Field, t.NumFields())
 		for i, f := range t.Fields() {
@@ -163,9 +163,9 @@ func labelled(arr arrow.Array, as arrow.DataType) (arrow.Array, error) {
 
 func relabel(data arrow.ArrayData, as arrow.DataType) (arrow.ArrayData, error) {
 	misread := fmt.Errorf("it was read as %s, not as %s", data.DataType(), as)
-	to, nested := storage(as).(arrow.NestedType)
+	to, nested := storageType(as).(arrow.NestedType)
 	if !nested {
-		if !arrow.TypeEqual(storage(data.DataType()), storage(as)) {
+		if !arrow.TypeEqual(storageType(data.DataType()), storageType(as)) {
 			return nil, misread
 		}
 		if arrow.TypeEqual(data.DataType(), as) {
@@ -175,7 +175,7 @@ func relabel(data arrow.ArrayData, as arrow.DataType) (arrow.ArrayData, error) {
 		return array.NewData(as, data.Len(), data.Buffers(), nil, data.NullN(), data.Offset()), nil
 	}
 	fields := to.Fields()
-	if storage(data.DataType()).ID() != to.ID() || len(fields) != len(data.Children()) {
+	if storageType(data.DataType()).ID() != to.ID() || len(fields) != len(data.Children()) {
 		return nil, misread
 	}
 	children := make([]arrow.ArrayData, len(fields))

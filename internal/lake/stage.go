@@ -33,7 +33,11 @@ func (t *Table) stage(ctx context.Context, c Commit) (attempt, error) {
 func (t *Table) stageAppend(ctx context.Context, c Commit) (attempt, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.callTimeout())
 	defer cancel()
-	tx, err := t.NewTransactionOnBranchWithError(c.Branch)
+	on, err := t.staging()
+	if err != nil {
+		return attempt{}, err
+	}
+	tx, err := on.NewTransactionOnBranchWithError(c.Branch)
 	if err != nil {
 		return attempt{}, err
 	}

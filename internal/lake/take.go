@@ -32,7 +32,7 @@ func (t *taker) take(ctx context.Context, arr arrow.Array) (arrow.Array, error) 
 		return t.byLibrary(ctx, arr)
 	}
 	var values []*memory.Buffer
-	switch typ := storage(arr.DataType()).(type) {
+	switch typ := storageType(arr.DataType()).(type) {
 	case *arrow.DictionaryType:
 		return t.byLibrary(ctx, arr)
 	case *arrow.BooleanType:

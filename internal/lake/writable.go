@@ -13,7 +13,7 @@ import (
 
 // FileConfig is how data files of the table as it is now are written, encoding jobs columns at a time.
 func (t *Table) FileConfig(ctx context.Context, jobs int) (datafile.Config, error) {
-	fs, err := t.storage(ctx)
+	fs, err := t.FS(ctx)
 	if err != nil {
 		return datafile.Config{}, err
 	}

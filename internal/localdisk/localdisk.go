@@ -25,6 +25,9 @@ import (
 // cannot be read.
 type disk struct{ iceio.LocalFS }
 
+// Files are those of the local disk.
+func Files() iceio.WriteFileIO { return disk{} }
+
 func init() {
 	factory := func(context.Context, *url.URL, map[string]string) (iceio.IO, error) { return disk{}, nil }
 	for _, scheme := range []string{"file", ""} {

@@ -1,0 +1,115 @@
+//go:build !noclouds && !nos3
+
+package storage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/apache/iceberg-go/io/gocloud/s3"
+	"github.com/apache/iceberg-go/utils"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+)
+
+// configured is a context and properties by which the library's client of S3 minds what it does not know:
+// anonymous access, another profile, a role to take on, the time that an answer may take. Other storages are left
+// alone.
+func configured(ctx context.Context, p map[string]string, place string) (context.Context, map[string]string, error) {
+	if !strings.HasPrefix(place, "s3") {
+		return ctx, p, nil
+	}
+	profile := cmp.Or(p["s3.profile-name"], p["client.profile-name"])
+	role := cmp.Or(p["s3.role-arn"], p["client.role-arn"])
+	anonymous, _ := strconv.ParseBool(p["s3.anonymous"])
+	timeout := p["s3.request-timeout"]
+	if profile == "" && role == "" && !anonymous && timeout == "" {
+		return ctx, p, nil
+	}
+	p = maps.Clone(p)
+	made, err := s3.ParseAWSConfig(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	if profile != "" && p["s3.access-key-id"] == "" {
+		of, err := config.LoadDefaultConfig(ctx, config.WithSharedConfigProfile(profile))
+		if err != nil {
+			return nil, nil, fmt.Errorf("profile %q: %w", profile, err)
+		}
+		made.Credentials, made.Region = of.Credentials, cmp.Or(made.Region, of.Region)
+	}
+	if timeout != "" {
+		seconds, err := strconv.ParseFloat(timeout, 64)
+		if err != nil || seconds <= 0 {
+			return nil, nil, fmt.Errorf("s3.request-timeout %q: want seconds", timeout)
+		}
+		client, ok := made.HTTPClient.(*awshttp.BuildableClient)
+		if !ok {
+			client = awshttp.NewBuildableClient()
+		}
+		made.HTTPClient = client.WithTransportOptions(func(t *http.Transport) {
+			t.ResponseHeaderTimeout = time.Duration(seconds * float64(time.Second))
+		})
+	}
+	if role != "" {
+		taken := stscreds.NewAssumeRoleProvider(sts.NewFromConfig(*made), role, func(o *stscreds.AssumeRoleOptions) {
+			o.RoleSessionName = cmp.Or(p["s3.role-session-name"], p["client.role-session-name"], "icepipe")
+		})
+		made.Credentials = aws.NewCredentialsCache(taken)
+	}
+	if anonymous {
+		made.Credentials = aws.AnonymousCredentials{}
+	}
+	if role != "" || anonymous { // the library would put the keys in the place of these
+		for _, key := range []string{"s3.access-key-id", "s3.secret-access-key", "s3.session-token"} {
+			delete(p, key)
+		}
+	}
+	return utils.WithAwsConfig(ctx, made), p, nil
+}
+
+// beforeWrite asks for objects to be encrypted as the properties want it; nil where they say nothing.
+func beforeWrite(p map[string]string) func(func(any) bool) error {
+	how, key := p["s3.server-side-encryption"], p["s3.sse-kms-key-id"]
+	if how == "" && key == "" {
+		return nil
+	}
+	return func(as func(any) bool) error {
+		var in *transfermanager.UploadObjectInput
+		if !as(&in) {
+			return nil // another storage
+		}
+		in.ServerSideEncryption = types.ServerSideEncryption(cmp.Or(how, "aws:kms"))
+		if key != "" {
+			in.SSEKMSKeyID = aws.String(key)
+		}
+		return nil
+	}
+}
+
+// s3Key has a request to S3 use a key as it is.
+func s3Key(key string, as func(any) bool) bool {
+	var get *awss3.GetObjectInput
+	if as(&get) {
+		get.Key = aws.String(key)
+		return true
+	}
+	var put *transfermanager.UploadObjectInput
+	if as(&put) {
+		put.Key = aws.String(key)
+		return true
+	}
+	return false
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"icepipe/internal/localdisk"
+	"icepipe/internal/storage"
 	"icepipe/pkg/plan"
 	"icepipe/pkg/rows"
 )
@@ -70,7 +71,7 @@ func openHadoop(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
 		return nil, fmt.Errorf("destination %s: %w: register the table in a catalog of another kind, and name that one (warehouse %q, see to %s)",
 			ref, errNotLocal, ref.Place.Warehouse, ref.where())
 	}
-	c := &hadoopCatalog{refusing: refusing{ref.Place.Warehouse}, ref: ref, mode: mode, local: local}
+	c := &hadoopCatalog{refusing: refusing{ref.Place.Warehouse}, ref: ref, mode: mode, local: local, files: storage.New(ref.Properties)}
 	tbl, err := c.LoadTable(ctx, ref.Identifier)
 	if err != nil {
 		return nil, c.explain(ctx, err)

@@ -13,10 +13,10 @@ import (
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
-	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 
 	"icepipe/internal/localdisk"
+	"icepipe/internal/storage"
 	"icepipe/pkg/plan"
 )
 
@@ -31,6 +31,7 @@ type hadoopCatalog struct {
 	ref   Ref
 	mode  Mode
 	local bool
+	files *storage.Store
 }
 
 // CatalogType implements catalog.Catalog.
@@ -53,7 +54,7 @@ func (c *hadoopCatalog) LoadTable(ctx context.Context, identifier table.Identifi
 }
 
 func (c *hadoopCatalog) load(ctx context.Context, identifier table.Identifier, location string) (*table.Table, error) {
-	return table.NewFromLocation(ctx, identifier, location, iceio.LoadFSFunc(c.ref.Properties, location), c)
+	return table.NewFromLocation(ctx, identifier, location, c.files.FS, c)
 }
 
 // explain says what the user can do about an error of a load.

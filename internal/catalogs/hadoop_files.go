@@ -49,7 +49,7 @@ func (c *hadoopCatalog) folder(ctx context.Context, identifier []string) (tableF
 		return f, nil
 	}
 	var err error
-	f.files, err = iceio.LoadFSFunc(c.ref.Properties, f.location)(ctx)
+	f.files, err = c.files.FS(ctx)
 	return f, err
 }
 

@@ -5,17 +5,18 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
-	"github.com/apache/iceberg-go"
+	"icepipe/internal/storage"
+
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
+	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -34,36 +35,18 @@ func applied(base table.Metadata, location string, requirements []table.Requirem
 }
 
 // newMetadata writes metadata to a new file, where the table's properties want it and compressed as they want it.
-func newMetadata(ctx context.Context, catalog iceberg.Properties, metadata table.Metadata, version int) (location string, err error) {
-	places, err := table.LoadLocationProvider(metadata.Location(), metadata.Properties())
-	if err != nil {
-		return "", err
-	}
-	if location, err = places.NewTableMetadataFileLocation(version); err != nil {
-		return "", err
-	}
-	properties := iceberg.Properties{}
-	maps.Copy(properties, catalog)
-	maps.Copy(properties, metadata.Properties())
-	files, err := iceio.LoadFSFunc(properties, location)(ctx)
-	if err != nil {
-		return "", err
-	}
-	writable, ok := files.(iceio.WriteFileIO)
-	if !ok {
-		return "", fmt.Errorf("metadata %q: cannot be written there", location)
-	}
+func newMetadata(ctx context.Context, files *storage.Store, metadata table.Metadata, version int) (location string, err error) {
 	text, err := metadataText(metadata)
 	if err != nil {
 		return "", err
 	}
-	out, err := writable.Create(location)
+	to, err := files.FS(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	_, err = out.Write(text)
-	return location, err
+	folder := storage.MetadataFolder(metadata.Location(), metadata.Properties())
+	location = fmt.Sprintf("%s/%05d-%s%s.metadata.json", folder, version, uuid.NewString(), codecEnds[metadataCodec(metadata)])
+	return location, to.(iceio.WriteFileIO).WriteFile(location, text)
 }
 
 // metadataText is metadata as its file holds it, compressed as the table's properties want it.
@@ -102,16 +85,22 @@ func metadataCodec(metadata table.Metadata) string {
 	return strings.ToLower(metadata.Properties().Get(table.MetadataCompressionKey, table.MetadataCompressionDefault))
 }
 
-// nextVersion is the number of the metadata file that follows the one at location: names that hold none are
-// followed by 0, as with Java (BaseMetastoreTableOperations.parseVersion).
-func nextVersion(location string) int {
-	number, _, ok := strings.Cut(path.Base(location), "-")
-	if !ok {
-		return 0
+// codecEnds are what stands before .metadata.json in the names of compressed files.
+var codecEnds = map[string]string{table.MetadataCompressionCodecGzip: ".gz", table.MetadataCompressionCodecZstd: ".zstd"}
+
+// metadataNumber is the number in a metadata file's name, which the next one's follows: NUMBER-UUID, or vNUMBER as
+// a table in a plain folder has it.
+var metadataNumber = regexp.MustCompile(`^(?:v(\d+)|(\d+)-[0-9a-fA-F-]{36})(?:\.\w+)?\.metadata\.json(?:\.\w+)?$`)
+
+// metadataVersion is that number, and -1 where there is none.
+func metadataVersion(location string) int {
+	m := metadataNumber.FindStringSubmatch(path.Base(location))
+	if m == nil {
+		return -1
 	}
-	n, err := strconv.Atoi(number)
-	if err != nil || n < 0 {
-		return 0
+	n, err := strconv.Atoi(m[1] + m[2])
+	if err != nil {
+		return -1
 	}
-	return n + 1
+	return n
 }

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
-	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 
+	"icepipe/internal/storage"
 	"icepipe/pkg/plan"
 )
 
@@ -46,11 +45,11 @@ type entry interface{ parameters() map[string]string }
 type metastoreCatalog struct {
 	refusing
 	metastore
-	ref        Ref
-	mode       Mode
-	kind       catalog.Type
-	properties iceberg.Properties // for the storage
-	last       *lastCommit
+	ref   Ref
+	mode  Mode
+	kind  catalog.Type
+	files *storage.Store
+	last  *lastCommit
 }
 
 // openMetastore loads the table of ref from a metastore, which it closes when it fails.
@@ -65,7 +64,7 @@ func openMetastore(ctx context.Context, ref Ref, mode Mode, kind catalog.Type, m
 	}
 	c := &metastoreCatalog{
 		refusing: refusing{ref.store()}, metastore: m, ref: ref, mode: mode, kind: kind,
-		properties: maps.Clone(ref.Properties), last: &lastCommit{},
+		files: storage.New(ref.Properties), last: &lastCommit{},
 	}
 	tbl, err := c.LoadTable(ctx, ref.Identifier)
 	if errors.Is(err, catalog.ErrNoSuchTable) {
@@ -112,7 +111,7 @@ func (c *metastoreCatalog) LoadTable(ctx context.Context, identifier table.Ident
 }
 
 func (c *metastoreCatalog) load(ctx context.Context, identifier table.Identifier, location string) (*table.Table, error) {
-	return table.NewFromLocation(ctx, identifier, location, iceio.LoadFSFunc(c.properties, location), c)
+	return table.NewFromLocation(ctx, identifier, location, c.files.FS, c)
 }
 
 // CommitTable implements catalog.Catalog: the requirements are checked on the current metadata, the new
@@ -138,7 +137,7 @@ func (c *metastoreCatalog) CommitTable(ctx context.Context, identifier table.Ide
 	if err != nil || same {
 		return base, now, err
 	}
-	location, err := newMetadata(ctx, c.properties, next, nextVersion(now))
+	location, err := newMetadata(ctx, c.files, next, metadataVersion(now)+1)
 	if err != nil {
 		return nil, "", err
 	}

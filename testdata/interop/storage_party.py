@@ -174,10 +174,11 @@ class Party:
         return {"ids": [i for i, _ in rows], "snapshots": snapshots, "wrong": wrong[:5], "files": files,
                 "location": table.location(), "metadata": table.metadata_location, "properties": dict(table.properties)}
 
-    def put(self, catalog, location, text):
-        """Writes a file."""
-        with self.catalogs[catalog]._load_file_io({}, location).new_output(location).create(overwrite=True) as f:
-            f.write(text.encode())
+    def container(self, connection, name):
+        """Makes a container of Azure's."""
+        from azure.storage.blob import BlobServiceClient
+
+        BlobServiceClient.from_connection_string(connection).create_container(name)
 
 
 if __name__ == "__main__":

@@ -150,7 +150,6 @@ func newVault(t *testing.T, options ...string) *vault {
 	t.Helper()
 	root := checkout(t)
 	deps := dependencies(t, root)
-	call(t, exec.Command(filepath.Join(root, "testdata", "interop", "s3", "jars.sh"), filepath.Join(deps, "s3jars")))
 	v := &vault{
 		stand: &stand{t: t, root: root, dir: t.TempDir(), python: filepath.Join(deps, "venv", "bin", "python"), bin: build(t, root)},
 		s3:    startS3(t, deps, t.TempDir(), "VERSITYGW_OPTIONS=--iam-dir "+t.TempDir()+" --iam-cache-disable"),
@@ -160,10 +159,8 @@ func newVault(t *testing.T, options ...string) *vault {
 		t.Fatalf("%q, %v", found, err)
 	}
 	v.gw = found[0]
-	jars := t.TempDir()
-	call(t, exec.Command("sh", "-c", "ln -s "+deps+"/jars/*.jar "+deps+"/s3jars/*.jar "+jars))
 	v.user("create-user", "one")
-	args := []string{jars, filepath.Join(root, ".cache", "rest"), "--db", filepath.Join(v.dir, "rest.db"), "--warehouse", "s3://warehouse/v",
+	args := []string{filepath.Join(deps, "jars"), filepath.Join(root, ".cache", "rest"), "--db", filepath.Join(v.dir, "rest.db"), "--warehouse", "s3://warehouse/v",
 		"--io-impl", "org.apache.iceberg.aws.s3.S3FileIO", "--io", "client.region=us-east-1", "--io", "s3.path-style-access=true", "--io", "s3.endpoint=" + v.s3,
 		"--io", "s3.access-key-id=icepipe", "--io", "s3.secret-access-key=icepipe-secret"}
 	for _, line := range v.keys("one") {

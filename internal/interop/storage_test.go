@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -42,12 +41,6 @@ func newShed(t *testing.T) *shed {
 	t.Helper()
 	root := checkout(t)
 	deps := dependencies(t, root)
-	jars := filepath.Join(deps, "s3jars")
-	call(t, exec.Command(filepath.Join(root, "testdata", "interop", "s3", "jars.sh"), jars))
-	bundle, err := filepath.Glob(filepath.Join(jars, "*.jar"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &shed{root: root, dir: t.TempDir(), data: t.TempDir()}
 	s.endpoint = startS3(t, deps, s.data)
 	s.props = map[string]map[string]string{}
@@ -75,7 +68,7 @@ func newShed(t *testing.T) *shed {
 	if err := os.WriteFile(filepath.Join(s.dir, ".pyiceberg.yaml"), []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := json.Marshal(map[string]any{"catalogs": s.props, "spark": engines, "jars": bundle})
+	config, err := json.Marshal(map[string]any{"catalogs": s.props, "spark": engines})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@
 
     storage_party.py OUT CONFIG
 
-CONFIG is {"catalogs": {NAME: PROPERTIES}, "spark": {NAME: [DATABASE, WAREHOUSE, SETTINGS]}, "jars": [PATH, …]}:
-Spark opens the SQLite databases of the catalogs itself. Takes one JSON object a line from stdin, {"do": NAME, …},
+CONFIG is {"catalogs": {NAME: PROPERTIES}, "spark": {NAME: [DATABASE, WAREHOUSE, SETTINGS]}}: Spark
+opens the SQLite databases of the catalogs itself. Takes one JSON object a line from stdin, {"do": NAME, …},
 and answers each with one on stdout. A table is {"catalog": NAME, "identifier": [LEVEL, …, NAME]} and, to make it,
 "by" (pyiceberg or spark), "location", "rows", "first", "shift" (which value a row has), "properties", "partitioned" (by
 default it is).
@@ -81,7 +81,7 @@ class Party:
     def spark(self):
         if self.session is None:
             of = self.config["spark"]
-            self.session = engines.start_spark({name: (db, warehouse) for name, (db, warehouse, _) in of.items()}, more=self.config.get("jars"),
+            self.session = engines.start_spark({name: (db, warehouse) for name, (db, warehouse, _) in of.items()},
                                                config_of={name: settings for name, (_, _, settings) in of.items()})
         return self.session
 
@@ -174,10 +174,11 @@ class Party:
         return {"ids": [i for i, _ in rows], "snapshots": snapshots, "wrong": wrong[:5], "files": files,
                 "location": table.location(), "metadata": table.metadata_location, "properties": dict(table.properties)}
 
-    def put(self, catalog, location, text):
-        """Writes a file."""
-        with self.catalogs[catalog]._load_file_io({}, location).new_output(location).create(overwrite=True) as f:
-            f.write(text.encode())
+    def container(self, connection, name):
+        """Makes a container of Azure's."""
+        from azure.storage.blob import BlobServiceClient
+
+        BlobServiceClient.from_connection_string(connection).create_container(name)
 
 
 if __name__ == "__main__":

@@ -127,16 +127,6 @@ func (s *stand) log() (list []request) {
 	return list
 }
 
-// requests counts the requests of a kind.
-func (s *stand) requests(op string) (n int) {
-	for _, r := range s.log() {
-		if r.Op == op {
-			n++
-		}
-	}
-	return n
-}
-
 // A tableSpec is a table to make or to look at.
 type tableSpec struct {
 	Catalog    string            `json:"catalog"` // rest, or sqlite: a catalog in the stand's folder

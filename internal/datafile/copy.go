@@ -88,7 +88,9 @@ func (p *plan) copyingOf(source *Source, part *rows.Part, n int64) (*copying, er
 			return nil, fmt.Errorf("column %q: %w", f.path, err)
 		default:
 			taken.Leaves[i] = part.Leaves[i]
-			takes += source.Reader.MetaData().RowGroups[part.Ordinal].Columns[part.Leaves[i]].MetaData.TotalCompressedSize
+			if chunk, err := source.Reader.MetaData().RowGroup(part.Ordinal).ColumnChunk(part.Leaves[i]); err == nil {
+				takes += chunk.TotalCompressedSize()
+			}
 		}
 	}
 	switch {

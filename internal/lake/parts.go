@@ -28,6 +28,9 @@ func (r *run) parts(ctx context.Context, f *openFile, at rows.Cursor, n, skip in
 		span.Part.File.Retain()
 		start := at
 		r.move(&span)
+		if from+k == n && r.follows(at.File, at.RowGroup) {
+			span.EndsBatch, r.inBatch = true, 0
+		}
 		span.Read = func(ctx context.Context) iter.Seq2[rows.Span, error] {
 			return pass.read(ctx, span, start)
 		}

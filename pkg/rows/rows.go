@@ -164,6 +164,7 @@ type Header struct {
 	RowFilter string   `json:"row_filter,omitempty"` // canonical form
 	Select    []string `json:"select,omitempty"`     // source columns, nil for all
 	BatchRows int64    `json:"batch_rows"`           // source rows that pass the filter in one batch
+	Follow    bool     `json:"follow,omitempty"`     // at most: a batch ends behind a row group where the next would be cut
 	Files     string   `json:"files"`                // digest of the ordered list of data files
 	First     Cursor   `json:"first"`                // where this stream starts
 	Trial     bool     `json:"trial,omitempty"`      // cut short by --limit: takes no checkpoint

@@ -46,6 +46,7 @@ func dataFile(cfg Config, shape *Shape, f finished) (iceberg.DataFile, error) {
 	if nans == nil {
 		nans = map[int]int64{}
 	}
+	values, sizes := counts(df, shape, f.footer)
 	lower, upper, nulls := df.LowerBoundValues(), df.UpperBoundValues(), df.NullValueCounts()
 	for i, l := range shape.Leaves {
 		u := f.unsure[i]
@@ -72,7 +73,23 @@ func dataFile(cfg Config, shape *Shape, f finished) (iceberg.DataFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe %s: %w", f.location, err)
 	}
-	return b.NullValueCounts(nulls).NaNValueCounts(nans).LowerBoundValues(lower).UpperBoundValues(upper).Build(), nil
+	return b.ValueCounts(values).ColumnSizes(sizes).NullValueCounts(nulls).NaNValueCounts(nans).LowerBoundValues(lower).UpperBoundValues(upper).Build(), nil
+}
+
+// counts are the values and bytes of the leaves that df counts. The library counts no further once a row group has no
+// statistics.
+func counts(df iceberg.DataFile, shape *Shape, footer *metadata.FileMetaData) (values, sizes map[int]int64) {
+	values, sizes = map[int]int64{}, map[int]int64{}
+	for i, l := range shape.Leaves {
+		if _, counted := df.ValueCounts()[l.FieldID]; !counted {
+			continue
+		}
+		for _, g := range footer.RowGroups {
+			values[l.FieldID] += g.Columns[i].MetaData.NumValues
+			sizes[l.FieldID] += g.Columns[i].MetaData.TotalCompressedSize
+		}
+	}
+	return values, sizes
 }
 
 // promoteBound makes the bound of a leaf that is in the file in a type of before a promotion one of the table's type.

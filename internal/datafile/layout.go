@@ -165,7 +165,11 @@ func (f *fitting) leaf(n *node, c chain, depth int) (iceberg.PrimitiveType, erro
 	if how == asIs {
 		return to, nil
 	}
-	if from, ok := stored(c.col, to); f.plan.cfg.Copy.Promoted && ok {
+	from, ok := stored(c.col, to)
+	switch {
+	case !ok:
+		return to, fmt.Errorf("it is stored as %s in the file, and %s is not", c.col.PhysicalType(), to)
+	case f.plan.cfg.Copy.Promoted:
 		return from, nil
 	}
 	return to, fmt.Errorf("it is promoted from %s to %s; --copy-promoted leaves it as it is in the file", c.col.PhysicalType(), to)

@@ -50,7 +50,10 @@ def flat_type():
 
 def nested_type(depth=0):
     def inside():
-        return nested_type(depth + 1) if depth < 2 and R.random() < 0.4 else flat_type()
+        if depth < 2 and R.random() < 0.4:
+            return nested_type(depth + 1)
+        kind = flat_type()
+        return T.FixedType(16) if isinstance(kind, T.UUIDType) else kind  # which PyArrow puts into no list
 
     kind = R.choice("slm")
     if kind == "s":
@@ -126,7 +129,7 @@ class Writing:
             "data_page_size": R.choice([100, 2000, 1 << 20]),
             "store_schema": R.random() < 0.5,
         }
-        self.dictionary = R.choice(["yes", "yes", "no", "full", "other"])
+        self.dictionary = R.choice(["yes", "yes", "yes", "no", "full", "other"])
         if self.dictionary == "full":
             self.options["dictionary_pagesize_limit"] = 64
         if R.random() < 0.08:
@@ -163,6 +166,8 @@ class Case:
         self.writing, self.ids = Writing(), R.random() < 0.85
         self.partition = R.choice([None, None, None, "identity", "bucket[4]", "truncate[3]"])
         self.part = next((f for f in self.schema.fields[1:] if isinstance(f.field_type, (T.IntegerType, T.StringType, T.LongType))), None) if self.partition else None
+        if any("timestamp" in str(f.field_type) for f in self.schema.fields if not f.field_type.is_primitive):
+            self.writing.options.pop("use_deprecated_int96_timestamps", None)  # INT96 inside others is refused
         self.rows, self.flags, self.names = [], [], {}
         self.make_source()
         self.make_destinations()
@@ -225,10 +230,14 @@ class Case:
         schema, spec = Schema(*fields), UNPARTITIONED_PARTITION_SPEC
         if self.part:
             spec = PartitionSpec(PartitionField(500 + self.part.field_id, 1000, self.transform, "part"))
-        props = {"write.metadata.metrics.default": R.choice(["full", "truncate(16)", "truncate(3)", "counts", "none"]), "write.parquet.compression-codec": R.choice(["zstd", "snappy"])}
+        self.made = schema, spec, {"write.metadata.metrics.default": R.choice(["full", "truncate(16)", "truncate(3)", "counts", "none"]), "write.parquet.compression-codec": R.choice(["zstd", "snappy"])}
         for suffix in ("", "_never"):
-            self.dst.create_table(f"lab.{self.name}{suffix}", schema, partition_spec=spec, properties=props)
+            self.create(suffix)
         self.expected = sorted(self.wanted(r) for r in self.rows)
+
+    def create(self, suffix):
+        schema, spec, props = self.made
+        self.dst.create_table(f"lab.{self.name}{suffix}", schema, partition_spec=spec, properties=props)
 
     def wanted(self, row):
         schema = self.dst.load_table(f"lab.{self.name}").schema()
@@ -239,7 +248,7 @@ class Case:
         receipts = []
         mode = R.choice(["auto", "auto", "require"])
         promoted = ["--copy-promoted"] if R.random() < 0.4 else []
-        rows = R.choice(["auto", "auto", "100000", "60"])
+        rows = R.choice(["auto", "auto", "auto", "100000", "60"])
         for suffix, copy in (("", [f"--copy={mode}", *promoted]), ("_never", ["--copy=never"])):
             call = [program, "--output", "json", "-q", "--batch-rows", rows, *self.flags, *copy]
             for side, name in (("src", self.name), ("dst", self.name + suffix)):
@@ -249,12 +258,9 @@ class Case:
             if done.returncode and mode == "require" and not suffix and "cannot be copied" in done.stderr:
                 self.refused = done.stderr.splitlines()[0]
                 call[call.index("--copy=require")] = "--copy=auto"
-                done = subprocess.run([*call, "--new-job"], capture_output=True, text=True)
-                if "none" in self.refused:  # what was committed before it
-                    raise AssertionError(self.refused)
-                if self.dst.load_table(f"lab.{self.name}").snapshots():
-                    kept = json.loads(done.stdout) if done.stdout else {}
-                    self.partly = kept.get("rows_moved", 0)
+                self.dst.drop_table(f"lab.{self.name}")  # with what was committed before
+                self.create("")
+                done = subprocess.run(call, capture_output=True, text=True)
             if done.returncode:
                 raise AssertionError(f"exit code {done.returncode}: {done.stderr.strip()}")
             receipts.append(json.loads(done.stdout))
@@ -425,7 +431,7 @@ def main():
             wrong += 1
             print(f"{n}: WRONG {type(problem).__name__}: {problem} {case and (case.schema, case.writing.options, case.flags)}", flush=True)
     if spark_tables:
-        wrong += judge_spark(out, cases[:spark_tables])
+        wrong += judge_spark(out, [c for c in cases if "time" not in str(c.schema.as_struct()).replace("timestamp", "")][:spark_tables])
     print(f"{count} tables: {copied} with copied, {transcoded} with transcoded, {encoded} with encoded columns; {bounded} bounds; {wrong} wrong")
     sys.exit(1 if wrong or copied < count // 4 else 0)
 

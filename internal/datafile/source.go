@@ -19,6 +19,7 @@ type Source struct {
 // NewSource returns a Source that its caller holds once. It owns the reader, which reads at and closes it; a local
 // file is an *os.File.
 func NewSource(path string, reader *file.Reader, at io.ReaderAt) *Source {
+	reader.MetaData().WriterVersion() // is worked out when it is first asked for, which several may at once
 	s := &Source{Path: path, Reader: reader, at: at}
 	s.refs.Store(1)
 	return s

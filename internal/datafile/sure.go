@@ -49,7 +49,7 @@ func (p *partitioner) key(part *partition) string {
 
 // said is the value that the source's metadata gives for the same transform of the same column.
 func (f partitionField) said(part *rows.Part) (keys, bool) {
-	if len(f.path) > 0 {
+	if len(f.path) > 0 || part.Leaves[f.top] == rows.Nulls { // which are read as nulls
 		return keys{}, false
 	}
 	for _, k := range part.Known {

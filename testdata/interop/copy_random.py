@@ -431,7 +431,10 @@ def main():
             wrong += 1
             print(f"{n}: WRONG {type(problem).__name__}: {problem} {case and (case.schema, case.writing.options, case.flags)}", flush=True)
     if spark_tables:
-        wrong += judge_spark(out, [c for c in cases if "time" not in str(c.schema.as_struct()).replace("timestamp", "")][:spark_tables])
+        def timeless(case):
+            return "time" not in str(dst.load_table(f"lab.{case.name}").schema().as_struct()).replace("timestamp", "")
+
+        wrong += judge_spark(out, [c for c in cases if timeless(c)][:spark_tables])  # which Spark has no type for
     print(f"{count} tables: {copied} with copied, {transcoded} with transcoded, {encoded} with encoded columns; {bounded} bounds; {wrong} wrong")
     sys.exit(1 if wrong or copied < count // 4 else 0)
 

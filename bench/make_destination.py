@@ -1,6 +1,6 @@
 """Makes the empty destination of the benchmark's job: warehouse.orders, zstd at level 1 as PyIceberg writes.
 
-usage: make_destination.py SOURCE OUT      OUT gets dst.db (a SQLite catalog named "default") and dst_wh
+usage: make_destination.py SOURCE OUT [renamed]      with "renamed" no column is promoted; OUT gets dst.db (a SQLite catalog named "default") and dst_wh
 """
 import os
 import shutil
@@ -11,7 +11,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, LongType, NestedField, StringType
 
 source, out = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-CHANGED = {"quantity": LongType(), "price": DecimalType(14, 2)}
+CHANGED = {} if "renamed" in sys.argv[3:] else {"quantity": LongType(), "price": DecimalType(14, 2)}
 RENAMED = {"order_total": "total_amount"}
 
 src = SqlCatalog("default", uri=f"sqlite:///{source}/src.db").load_table("sales.orders")

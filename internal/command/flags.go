@@ -57,7 +57,7 @@ func (f pinFlags) pin(prefix string) (migrate.Pin, error) {
 type cutFlags struct {
 	Select          []string `placeholder:"COLUMN,…" help:"Read these source columns alone, in this order."`
 	filterFlags     `embed:""`
-	BatchRows       string `default:"50000" placeholder:"N|auto" help:"Source rows of one commit (default ${default}), or a number that suits the source's files."`
+	BatchRows       string `default:"50000" placeholder:"N|auto" help:"Source rows of one commit (default ${default}), or auto: whole row groups of the source's files, as many as suit them."`
 	RecordBatchRows *int64 `placeholder:"N" help:"Rows of one Arrow record batch at most (default: what suits the rows)."`
 	Limit           *int64 `placeholder:"N" help:"Read N rows at most: a trial, which takes no checkpoint."`
 }

@@ -36,6 +36,8 @@ type runCommand struct {
 	DryRun      bool   `help:"Make every check and count what is to come; write nothing."`
 	Explain     bool   `help:"Print the plan for people, and write nothing."`
 	Verify      string `enum:"row_count,partition_hash,sample,diff,auto," default:"" placeholder:"METHOD" help:"Verify afterwards: row_count, partition_hash, sample, diff or auto, as ice-verify has them."`
+	Copy        string `enum:"auto,never,require" default:"auto" help:"Copy column chunks of the source's files as they are, with their codec and pages: where it can be done (auto, the default), never, or require it and end at the first row group that cannot be copied."`
+	Promoted    bool   `name:"copy-promoted" help:"Copy chunks of promoted columns too, in their old type: int below long, float below double, a decimal below a wider one."`
 	VerifyScope string `enum:"job,table," default:"" placeholder:"job|table" help:"Verify the rows that the job added (job, the default with a checkpoint), or the whole destination (table)."`
 	commitFlags `embed:""`
 }
@@ -107,6 +109,7 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 		return nil, err
 	}
 	m.Write = p.writeOptions(p.DstBranch, jobs)
+	m.Write.Copy, m.Write.CopyPromoted = p.Copy, p.Promoted
 	return m, p.mode(&m.Write)
 }
 

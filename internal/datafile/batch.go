@@ -33,6 +33,7 @@ type batch struct {
 	groups chan *rowGroup
 	writer sync.WaitGroup
 
+	all       []int     // columns
 	open      *rowGroup // takes rows
 	openBytes int64
 	limit     int64 // of openBytes
@@ -40,7 +41,9 @@ type batch struct {
 	file     *File // the one that is open
 	location string
 	filePart *partition
+	fileSort int
 	files    []iceberg.DataFile
+	bytes    Bytes // of files
 	err      error // of the assembler
 }
 
@@ -48,6 +51,7 @@ type batch struct {
 type rowGroup struct {
 	rows    int64
 	part    *partition
+	shape   *Shape // of its file; nil: the plan's
 	sortID  int
 	endFile bool // no row group of the same file comes behind
 
@@ -70,6 +74,9 @@ func startBatch(p *plan, encoders []*Encoder) *batch {
 		// A target below the size of a row group is met by smaller row groups, of which files take
 		// several, as what goes in shrinks.
 		limit: min(p.settings.rowGroupSize, p.cfg.RowGroupBytes, max(p.settings.targetSize, 64<<10)),
+	}
+	for i := range p.shape.columns {
+		b.all = append(b.all, i)
 	}
 	b.writer.Go(b.assemble)
 	return b
@@ -143,9 +150,17 @@ func (b *batch) assemble() {
 }
 
 func (b *batch) assembleGroup(g *rowGroup) error {
+	if g.shape == nil {
+		g.shape = b.plan.shape
+	}
 	if g.rows > 0 {
+		if b.file != nil && !b.continues(g) {
+			if err := b.close(); err != nil {
+				return err
+			}
+		}
 		if b.file == nil {
-			if err := b.create(g.part); err != nil {
+			if err := b.create(g); err != nil {
 				return err
 			}
 		}
@@ -154,20 +169,25 @@ func (b *batch) assembleGroup(g *rowGroup) error {
 		}
 	}
 	if b.file != nil && (g.endFile || b.file.Pos() >= b.plan.settings.targetSize) {
-		return b.close(g.sortID)
+		return b.close()
 	}
 	return nil
 }
 
-func (b *batch) create(part *partition) error {
-	b.location = fileLocation(b.plan.cfg, b.plan.base, part.folder, b.plan.fileName())
+// continues reports whether a row group may stand in the open file.
+func (b *batch) continues(g *rowGroup) bool {
+	return b.file.shape == g.shape && b.fileSort == g.sortID && (b.plan.part.plain || b.plan.part.key(b.filePart) == b.plan.part.key(g.part))
+}
+
+func (b *batch) create(g *rowGroup) error {
+	b.location = fileLocation(b.plan.cfg, b.plan.base, g.part.folder, b.plan.fileName())
 	out, err := b.places.create(b.location)
 	if err != nil {
 		return fmt.Errorf("create %s: %w", b.location, err)
 	}
 	crash.Here("datafile.created")
-	b.filePart = part
-	if b.file, err = Create(out, b.plan.shape); err != nil {
+	b.filePart, b.fileSort = g.part, g.sortID
+	if b.file, err = Create(out, g.shape); err != nil {
 		return fmt.Errorf("write %s: %w", b.location, err)
 	}
 	return nil
@@ -191,7 +211,7 @@ func (b *batch) write(g *rowGroup) error {
 	return nil
 }
 
-func (b *batch) close(sortID int) error {
+func (b *batch) close() error {
 	f := b.file
 	b.file = nil
 	footer, size, err := f.Close()
@@ -199,12 +219,13 @@ func (b *batch) close(sortID int) error {
 		return fmt.Errorf("write %s: %w", b.location, err)
 	}
 	crash.Here("datafile.closed")
-	df, err := dataFile(b.plan.cfg, b.plan.shape, finished{
-		location: b.location, size: size, footer: footer, nans: f.nans, blind: f.blind, part: b.filePart, sortID: sortID,
+	df, err := dataFile(b.plan.cfg, f.shape, finished{
+		location: b.location, size: size, footer: footer, unsure: f.unsure, part: b.filePart, sortID: b.fileSort,
 	})
 	if err != nil {
 		return err
 	}
+	b.bytes = b.bytes.Plus(f.bytes)
 	b.files = append(b.files, df)
 	return nil
 }

@@ -28,6 +28,9 @@ type plan struct {
 	sort     *sorter
 
 	naming sync.Mutex // of Config.Name, as batches overlap
+
+	fitting sync.Mutex        // of layouts, which may be asked for while rows are written
+	layouts map[string]*Shape // of files with copied chunks, by what is other than in shape
 }
 
 // fileName is a new name by Config.Name.
@@ -45,7 +48,7 @@ func newPlan(cfg Config) (*plan, error) {
 		return nil, fmt.Errorf("table has format version %d: 1, 2 and 3 can be written", cfg.Version)
 	}
 	cfg = cfg.withDefaults()
-	p := &plan{cfg: cfg, base: dataLocation(cfg)}
+	p := &plan{cfg: cfg, base: dataLocation(cfg), layouts: map[string]*Shape{}}
 	if err := checkProperties(cfg.Properties); err != nil {
 		return nil, err
 	}

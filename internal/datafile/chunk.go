@@ -14,6 +14,10 @@ type Chunk struct {
 	Rows int64
 	NaNs int64 // NaN values, of a leaf of float or double
 
+	nansUnknown bool  // NaNs is what is known, and there may be more
+	copied      bool  // the pages are a source file's
+	taken       int64 // of Rows, those whose values were taken from the pages of a file
+
 	meta *metadata.ColumnChunkMetaDataBuilder
 	base int64 // where the pages start, in the counting of meta's offsets
 	body body
@@ -39,13 +43,19 @@ func (c Chunk) check() error {
 	return nil
 }
 
-// boundless reports whether the chunk has values that compare, but lacks their smallest or largest:
-// the library leaves out a bound of more than 4 KiB.
+// uncounted reports whether nobody knows how many nulls the chunk has.
+func (c Chunk) uncounted() bool {
+	st := c.meta.Contents().MetaData.Statistics
+	return st == nil || st.NullCount == nil
+}
+
+// boundless reports whether the chunk may have values that compare, but lacks their smallest or largest:
+// the library leaves out a bound of more than 4 KiB, and one of a source file need not be relied on.
 func (c Chunk) boundless() bool {
 	m := c.meta.Contents().MetaData
 	st := m.Statistics
-	if st == nil || st.NullCount == nil {
-		return m.NumValues > 0
+	if c.uncounted() {
+		return m.NumValues > 0 && (st == nil || st.MinValue == nil || st.MaxValue == nil)
 	}
 	return m.NumValues-*st.NullCount-c.NaNs > 0 && (st.MinValue == nil || st.MaxValue == nil)
 }

@@ -42,6 +42,9 @@ type Config struct {
 	// Mem holds what the Writer gathers; default Go's heap.
 	Mem memory.Allocator
 
+	// Copy says which column chunks of source files are copied as they are; default none.
+	Copy Copy
+
 	// GatherBytes bounds the record batches held of a partitioned or sorted table: that many bytes
 	// are clustered at a time, and a batch above it makes more files. Default 64 MiB.
 	GatherBytes int64

@@ -27,6 +27,11 @@ func convertible(from *schema.Column, t iceberg.PrimitiveType) (conversion, bool
 	if from.MaxRepetitionLevel() != 0 || from.MaxDefinitionLevel() > 1 {
 		return asIs, false
 	}
+	return conversionOf(from, t)
+}
+
+// conversionOf is convertible for leaves at any depth, whose levels are the caller's affair.
+func conversionOf(from *schema.Column, t iceberg.PrimitiveType) (conversion, bool) {
 	kind, logical := from.PhysicalType(), from.LogicalType()
 	none := logical == nil || logical.Equals(schema.NoLogicalType{}) || !logical.IsValid() || logical.IsNone()
 	switch t := t.(type) {

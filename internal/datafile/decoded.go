@@ -223,25 +223,25 @@ func (d *decoded) sizes(t parquet.Type) valueSizes {
 }
 
 // writeDecoded hands values to the library's column writer.
-func (l *leafEncoder) writeDecoded(d *decoded, v span, def []int16) (err error) {
+func (l *leafEncoder) writeDecoded(d *decoded, v span, def, rep []int16) (err error) {
 	from, to := v.lo, v.lo+v.n
 	switch w := l.w.(type) {
 	case *file.BooleanColumnChunkWriter:
-		_, err = w.WriteBatch(d.bits[from:to], def, nil)
+		_, err = w.WriteBatch(d.bits[from:to], def, rep)
 	case *file.Int32ColumnChunkWriter:
-		_, err = w.WriteBatch(d.i32[from:to], def, nil)
+		_, err = w.WriteBatch(d.i32[from:to], def, rep)
 	case *file.Int64ColumnChunkWriter:
-		_, err = w.WriteBatch(d.i64[from:to], def, nil)
+		_, err = w.WriteBatch(d.i64[from:to], def, rep)
 	case *file.Float32ColumnChunkWriter:
 		l.countNaNs32(d.f32[from:to])
-		_, err = w.WriteBatch(d.f32[from:to], def, nil)
+		_, err = w.WriteBatch(d.f32[from:to], def, rep)
 	case *file.Float64ColumnChunkWriter:
 		l.countNaNs64(d.f64[from:to])
-		_, err = w.WriteBatch(d.f64[from:to], def, nil)
+		_, err = w.WriteBatch(d.f64[from:to], def, rep)
 	case *file.ByteArrayColumnChunkWriter:
-		_, err = w.WriteBatch(d.bytes[from:to], def, nil)
+		_, err = w.WriteBatch(d.bytes[from:to], def, rep)
 	case *file.FixedLenByteArrayColumnChunkWriter:
-		_, err = w.WriteBatch(d.fixed[from:to], def, nil)
+		_, err = w.WriteBatch(d.fixed[from:to], def, rep)
 	default:
 		err = fmt.Errorf("no writer for Parquet type %s", l.w.Type())
 	}

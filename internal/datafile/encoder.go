@@ -10,8 +10,9 @@ import (
 type Encoder struct {
 	node   *node
 	leaves []*leafEncoder
-	first  int // of leaves, in Shape.Leaves
-	rows   int64
+	first  int   // of leaves, in Shape.Leaves
+	rows   int64 // in the open chunks
+	taken  int64 // of them, those that came from the pages of a file
 
 	ones, def []int16
 	idx       []int32
@@ -123,9 +124,10 @@ func (e *Encoder) Finish() ([]Chunk, error) {
 			e.Discard()
 			return nil, err
 		}
+		c.taken = e.taken
 		out = append(out, c)
 	}
-	e.rows = 0
+	e.rows, e.taken = 0, 0
 	return out, nil
 }
 
@@ -134,5 +136,5 @@ func (e *Encoder) Discard() {
 	for _, l := range e.leaves {
 		l.discard()
 	}
-	e.rows = 0
+	e.rows, e.taken = 0, 0
 }

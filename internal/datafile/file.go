@@ -36,8 +36,42 @@ type File struct {
 	next   int // leaf that Add expects
 	groups []groupSize
 	rows   int64
-	nans   []int64 // per leaf
-	blind  []bool  // per leaf: a chunk has values, but not their smallest and largest
+	unsure []unsure // per leaf
+	bytes  Bytes
+}
+
+// unsure is what is known of the values of a leaf, and what is not.
+type unsure struct {
+	nans      int64
+	some      bool // nans are not all
+	blind     bool // a chunk has values, but not their smallest and largest
+	uncounted bool // nobody has counted the nulls of a chunk
+}
+
+// Bytes are those of the column chunks of files, by how they came there.
+type Bytes struct {
+	Copied     int64 // from source files, as they were
+	Transcoded int64 // decoded from the pages of source files and encoded anew, without record batches
+	Encoded    int64 // from record batches, and nulls
+}
+
+// Plus is the sum.
+func (b Bytes) Plus(c Bytes) Bytes {
+	return Bytes{b.Copied + c.Copied, b.Transcoded + c.Transcoded, b.Encoded + c.Encoded}
+}
+
+// add counts a chunk of n bytes; one in which both kinds of rows are is shared out by rows.
+func (b *Bytes) add(c Chunk, n int64) {
+	if c.copied {
+		b.Copied += n
+		return
+	}
+	taken := int64(0)
+	if c.Rows > 0 {
+		taken = int64(float64(n) * float64(c.taken) / float64(c.Rows))
+	}
+	b.Transcoded += taken
+	b.Encoded += n - taken
 }
 
 // groupSize is what the library's row group builder does not know of chunks made elsewhere.
@@ -51,8 +85,7 @@ func Create(out Output, shape *Shape) (*File, error) {
 		shape:  shape,
 		footer: metadata.NewFileMetadataBuilder(shape.Parquet, parquet.NewWriterProperties(), nil),
 		next:   len(shape.Leaves),
-		nans:   make([]int64, len(shape.Leaves)),
-		blind:  make([]bool, len(shape.Leaves)),
+		unsure: make([]unsure, len(shape.Leaves)),
 	}
 	_, err := f.buf.WriteString(magic)
 	f.pos = int64(len(magic))
@@ -93,16 +126,31 @@ func (f *File) Add(c Chunk) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	n, err := c.body.WriteTo(f.buf)
+	n, err := f.put(c)
 	if err != nil {
 		return err
 	}
 	f.describe(c, f.pos-c.base)
 	f.pos += n
 	f.next++
-	f.nans[c.Leaf] += c.NaNs
-	f.blind[c.Leaf] = f.blind[c.Leaf] || c.boundless()
+	f.bytes.add(c, n)
+	u := &f.unsure[c.Leaf]
+	u.nans += c.NaNs
+	u.some = u.some || c.nansUnknown
+	u.blind = u.blind || c.boundless()
+	u.uncounted = u.uncounted || c.uncounted()
 	return nil
+}
+
+// put writes a chunk's pages: those that are copied past the buffer, which they would only go through.
+func (f *File) put(c Chunk) (int64, error) {
+	if !c.copied {
+		return c.body.WriteTo(f.buf)
+	}
+	if err := f.buf.Flush(); err != nil {
+		return 0, err
+	}
+	return c.body.WriteTo(f.out)
 }
 
 // describe takes over what is known of a chunk into the footer, with its offsets shifted.

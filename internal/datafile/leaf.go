@@ -98,9 +98,9 @@ func (l *leafEncoder) put(arr arrow.Array, v span, def, rep []int16) error {
 	return l.each(size, v, def, rep, func(v span, def, rep []int16) error { return l.write(arr, v, def, rep) })
 }
 
-// putDecoded writes what was read of a flat leaf.
-func (l *leafEncoder) putDecoded(d *decoded, def []int16) error {
-	return l.each(d.sizes(l.w.Type()), rowsOf(0, d.values), def, nil, func(v span, def, _ []int16) error { return l.writeDecoded(d, v, def) })
+// putDecoded writes what was read of a leaf.
+func (l *leafEncoder) putDecoded(d *decoded, def, rep []int16) error {
+	return l.each(d.sizes(l.w.Type()), rowsOf(0, d.values), def, rep, func(v span, def, rep []int16) error { return l.writeDecoded(d, v, def, rep) })
 }
 
 // each hands values to write in runs that pages hold.

@@ -1,8 +1,10 @@
 package datafile
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"strings"
 
@@ -16,8 +18,7 @@ type finished struct {
 	location string
 	size     int64
 	footer   *metadata.FileMetaData
-	nans     []int64
-	blind    []bool
+	unsure   []unsure
 	part     *partition
 	sortID   int
 }
@@ -45,17 +46,26 @@ func dataFile(cfg Config, shape *Shape, f finished) (iceberg.DataFile, error) {
 	if nans == nil {
 		nans = map[int]int64{}
 	}
-	lower, upper := df.LowerBoundValues(), df.UpperBoundValues()
+	values, sizes := counts(df, shape, f.footer)
+	lower, upper, nulls := df.LowerBoundValues(), df.UpperBoundValues(), df.NullValueCounts()
 	for i, l := range shape.Leaves {
-		if f.blind[i] {
+		u := f.unsure[i]
+		if u.uncounted {
+			delete(nulls, l.FieldID)
+		}
+		if f, ok := cfg.Schema.FindFieldByID(l.FieldID); ok && !u.blind {
+			promoteBound(lower, l, f.Type)
+			promoteBound(upper, l, f.Type)
+		}
+		if u.blind {
 			// The library would take a bound that is missing for an empty one.
 			delete(lower, l.FieldID)
 			delete(upper, l.FieldID)
 		}
 		switch l.Type.(type) {
 		case iceberg.Float32Type, iceberg.Float64Type:
-			if _, counted := df.ValueCounts()[l.FieldID]; counted {
-				nans[l.FieldID] = f.nans[i]
+			if _, counted := df.ValueCounts()[l.FieldID]; counted && !u.some {
+				nans[l.FieldID] = u.nans
 			}
 		}
 	}
@@ -63,7 +73,39 @@ func dataFile(cfg Config, shape *Shape, f finished) (iceberg.DataFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe %s: %w", f.location, err)
 	}
-	return b.NaNValueCounts(nans).LowerBoundValues(lower).UpperBoundValues(upper).Build(), nil
+	return b.ValueCounts(values).ColumnSizes(sizes).NullValueCounts(nulls).NaNValueCounts(nans).LowerBoundValues(lower).UpperBoundValues(upper).Build(), nil
+}
+
+// counts are the values and bytes of the leaves that df counts. The library counts no further once a row group has no
+// statistics.
+func counts(df iceberg.DataFile, shape *Shape, footer *metadata.FileMetaData) (values, sizes map[int]int64) {
+	values, sizes = map[int]int64{}, map[int]int64{}
+	for i, l := range shape.Leaves {
+		if _, counted := df.ValueCounts()[l.FieldID]; !counted {
+			continue
+		}
+		for _, g := range footer.RowGroups {
+			values[l.FieldID] += g.Columns[i].MetaData.NumValues
+			sizes[l.FieldID] += g.Columns[i].MetaData.TotalCompressedSize
+		}
+	}
+	return values, sizes
+}
+
+// promoteBound makes the bound of a leaf that is in the file in a type of before a promotion one of the table's type.
+// Those of decimals are the same.
+func promoteBound(bounds map[int][]byte, l Leaf, to iceberg.Type) {
+	b, ok := bounds[l.FieldID]
+	if !ok || len(b) != 4 || l.Type.Equals(to) {
+		return
+	}
+	bits := binary.LittleEndian.Uint32(b)
+	switch to.(type) {
+	case iceberg.Int64Type:
+		bounds[l.FieldID] = binary.LittleEndian.AppendUint64(nil, uint64(int64(int32(bits))))
+	case iceberg.Float64Type:
+		bounds[l.FieldID] = binary.LittleEndian.AppendUint64(nil, math.Float64bits(float64(math.Float32frombits(bits))))
+	}
 }
 
 // metricsProperties are a table's metrics modes with columns named as the file has them.

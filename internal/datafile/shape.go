@@ -54,6 +54,7 @@ type node struct {
 	field    iceberg.NestedField
 	path     string // full name in the table
 	index    int    // among its siblings in the table, and so in a record batch
+	column   int    // of the top level: in Shape.columns, where it is stored
 	kids     []*node
 	stored   bool
 	def, rep int16 // levels of a value that is there
@@ -75,6 +76,7 @@ func NewShape(s *iceberg.Schema, props iceberg.Properties) (*Shape, error) {
 	sh.fields = fields
 	for _, n := range fields {
 		if n.stored {
+			n.column = len(sh.columns)
 			sh.columns = append(sh.columns, n)
 		}
 	}

@@ -1,6 +1,7 @@
 package datafile
 
 import (
+	"io"
 	"sync/atomic"
 
 	"github.com/apache/arrow-go/v18/parquet/file"
@@ -11,12 +12,15 @@ import (
 type Source struct {
 	Path   string // as the table's manifest has it
 	Reader *file.Reader
+	at     io.ReaderAt // the same bytes
 	refs   atomic.Int64
 }
 
-// NewSource returns a Source that its caller holds once. It owns the reader.
-func NewSource(path string, reader *file.Reader) *Source {
-	s := &Source{Path: path, Reader: reader}
+// NewSource returns a Source that its caller holds once. It owns the reader, which reads at and closes it; a local
+// file is an *os.File.
+func NewSource(path string, reader *file.Reader, at io.ReaderAt) *Source {
+	reader.MetaData().WriterVersion() // is worked out when it is first asked for, which several may at once
+	s := &Source{Path: path, Reader: reader, at: at}
 	s.refs.Store(1)
 	return s
 }

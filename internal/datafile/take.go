@@ -13,9 +13,12 @@ import (
 	"icepipe/pkg/rows"
 )
 
-// Takes reports whether Take can write the rows of a part, whose columns are those of the table's schema.
+// Takes reports whether Take can write the n rows of a part, whose columns are those of the table's schema.
 // It may be called while other methods are.
-func (w *Writer) Takes(p *rows.Part) bool {
+func (w *Writer) Takes(p *rows.Part, n int64) bool {
+	if _, err := w.plan.copying(p, n); err == nil {
+		return true
+	}
 	source, ok := p.File.(*Source)
 	if !ok || !w.streams() || len(p.Leaves) != len(w.plan.shape.fields) {
 		return false
@@ -32,7 +35,7 @@ func (w *Writer) Takes(p *rows.Part) bool {
 // takes reports whether a field's values can be taken from a leaf of a row group.
 func (n *node) takes(leaf int, meta *metadata.FileMetaData, group *metadata.RowGroupMetaData) bool {
 	if leaf == rows.Nulls {
-		return !n.field.Required && n.kind == leafNode
+		return !n.field.Required
 	}
 	if leaf < 0 || n.kind != leafNode || !n.stored {
 		return false
@@ -54,8 +57,8 @@ func (n *node) takes(leaf int, meta *metadata.FileMetaData, group *metadata.RowG
 }
 
 // Take adds n rows of a part that the Writer takes (Takes): their values go from the file's pages into new
-// ones, a column at a time, without record batches in between. Parts of one row group are taken in
-// order. It borrows the part, and holds its file as long as it needs it. A value that the table cannot hold,
+// ones, a column at a time, without record batches in between; or, where it can be and is asked for
+// (Config.Copy), the pages are copied as they are. Parts of one row group are taken in order. It borrows the part, and holds its file as long as it needs it. A value that the table cannot hold,
 // and a file that is damaged, show later, as the failure of a disk does.
 func (w *Writer) Take(ctx context.Context, p *rows.Part, n int64) error {
 	if w.failed != nil {
@@ -73,6 +76,15 @@ func (w *Writer) take(ctx context.Context, p *rows.Part, n int64) error {
 		if err := w.batch.pool.failure(); err != nil {
 			return err
 		}
+	}
+	if c, err := w.plan.copying(p, n); err == nil {
+		w.leave()
+		w.start()
+		w.batch.copy(c, p)
+		return ctx.Err()
+	}
+	if !w.streams() {
+		return fmt.Errorf("file %q, row group %d: its rows are to be clustered, and cannot be taken", p.Path, p.Ordinal)
 	}
 	t := w.taking
 	if t == nil || t.source != p.File || t.group != p.Ordinal || t.next != p.From {
@@ -122,7 +134,7 @@ func newTaking(p *plan, part *rows.Part) *taking {
 	size := int64(0)
 	for _, n := range p.shape.columns {
 		leaf := part.Leaves[n.index]
-		if leaf == rows.Nulls {
+		if leaf < 0 { // nulls
 			t.columns = append(t.columns, nil)
 			continue
 		}
@@ -191,24 +203,30 @@ func (b *batch) take(t *taking, n int64) int64 {
 		b.open, b.openBytes = &rowGroup{part: b.plan.part.whole()}, 0
 	}
 	n = min(n, pieceRows, max(1, (b.limit-b.openBytes)/t.perRow))
-	weight := n * t.perRow
-	for i := range b.plan.shape.columns {
-		t.hold()
-		b.pool.submit(i, task{from: t, column: i, first: t.next, n: n, weight: 1 + weight/int64(len(b.plan.shape.columns))})
-	}
-	t.next += n
+	b.taken(t, b.all, n)
 	b.open.rows += n
-	if b.openBytes += weight; b.openBytes >= b.limit {
+	if b.openBytes += n * t.perRow; b.openBytes >= b.limit {
 		b.endGroup(false)
 	}
 	return n
 }
 
+// taken queues n rows of t for some columns.
+func (b *batch) taken(t *taking, columns []int, n int64) {
+	for _, i := range columns {
+		t.hold()
+		b.pool.submit(i, task{from: t, column: i, first: t.next, n: n, weight: 1 + n*t.perRow/int64(len(columns))})
+	}
+	t.next += n
+}
+
 // take encodes rows of a flat leaf into the open chunk, which it opens if there is none; nil stands for a
-// column of nulls.
+// column of nulls, nested or not.
 func (e *Encoder) take(r *leafReader, first, n int64, d *decoded) error {
-	l := e.leaves[0]
-	if l.w == nil {
+	for _, l := range e.leaves {
+		if l.w != nil {
+			continue
+		}
 		l.hint = noHint
 		if r != nil {
 			l.hint = r.hint
@@ -219,22 +237,39 @@ func (e *Encoder) take(r *leafReader, first, n int64, d *decoded) error {
 	}
 	e.rows += n
 	if r == nil {
-		d.values = 0
-		return l.putDecoded(d, make([]int16, n))
+		return e.nulls(n, d)
 	}
+	e.taken += n
+	l := e.leaves[0]
 	required := e.node.field.Required
 	return r.take(first, n, d, func(d *decoded) error {
 		switch {
 		case required && d.values < d.rows:
 			return fmt.Errorf("column %q: null where a value is required", l.leaf.Name)
 		case required:
-			return l.putDecoded(d, nil)
+			return l.putDecoded(d, nil, nil)
 		case d.def != nil:
-			return l.putDecoded(d, d.def)
+			return l.putDecoded(d, d.def, nil)
 		}
 		for len(e.ones) < d.rows {
 			e.ones = append(e.ones, 1)
 		}
-		return l.putDecoded(d, e.ones[:d.rows])
+		return l.putDecoded(d, e.ones[:d.rows], nil)
 	})
+}
+
+// nulls encodes n rows of null.
+func (e *Encoder) nulls(n int64, d *decoded) error {
+	d.values = 0
+	zeros := make([]int16, n)
+	for _, l := range e.leaves {
+		rep := zeros
+		if l.leaf.Col.MaxRepetitionLevel() == 0 {
+			rep = nil
+		}
+		if err := l.putDecoded(d, zeros, rep); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -49,11 +49,12 @@ func sourceOf(t *testing.T, rb arrow.RecordBatch, groupRows int64, props ...parq
 
 func opened(t *testing.T, text []byte) *Source {
 	t.Helper()
-	r, err := file.NewParquetReader(bytes.NewReader(text), file.WithReadProps(parquet.NewReaderProperties(nil)))
+	at := bytes.NewReader(text)
+	r, err := file.NewParquetReader(at, file.WithReadProps(parquet.NewReaderProperties(nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSource("source.parquet", r)
+	s := NewSource("source.parquet", r, at)
 	t.Cleanup(func() {
 		if n := s.refs.Load(); n != 1 {
 			t.Errorf("%d hold the source, want the test alone", n)
@@ -97,7 +98,7 @@ func takeAll(t *testing.T, w *Writer, s *Source, leaves []int, batchRows int64) 
 		for from := int64(0); from < total; {
 			n := min(room, total-from)
 			part := &rows.Part{Path: s.Path, Ordinal: g, GroupRows: total, From: from, File: s, Leaves: leaves}
-			if !w.Takes(part) {
+			if !w.Takes(part, n) {
 				t.Fatalf("row group %d is not taken", g)
 			}
 			if err := w.Take(ctx, part, n); err != nil {
@@ -255,17 +256,17 @@ func TestTakes(t *testing.T) {
 		rb.Release()
 		part := &rows.Part{Path: source.Path, GroupRows: rb.NumRows(), File: source, Leaves: []int{0}}
 		schema := iceberg.NewSchema(0, tt.to)
-		if got := newWriter(t, config(t, schema, nil)).Takes(part); got != tt.want {
+		if got := newWriter(t, config(t, schema, nil)).Takes(part, part.GroupRows); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 		cfg := config(t, schema, nil)
 		cfg.Spec = spec(by(1, 1000, "p", iceberg.IdentityTransform{}))
-		if tt.want && newWriter(t, cfg).Takes(part) {
+		if tt.want && newWriter(t, cfg).Takes(part, part.GroupRows) {
 			t.Errorf("%s: taken into a partitioned table", tt.name)
 		}
 	}
 	w := newWriter(t, config(t, iceberg.NewSchema(0, req(1, "c", prim.Int32)), nil))
-	if w.Takes(&rows.Part{File: opened(t, mustSource(t)), GroupRows: 1, Leaves: []int{rows.Nulls}}) {
+	if w.Takes(&rows.Part{File: opened(t, mustSource(t)), GroupRows: 1, Leaves: []int{rows.Nulls}}, 1) {
 		t.Error("nulls are taken into a required column")
 	}
 }

@@ -194,7 +194,11 @@ type Pending struct {
 	w     *Writer
 	batch *batch
 	err   error
+	bytes Bytes
 }
+
+// Bytes are those of the files that Wait returned.
+func (p *Pending) Bytes() Bytes { return p.bytes }
 
 // Wait returns the files as Finish does.
 func (p *Pending) Wait() ([]iceberg.DataFile, error) {
@@ -202,6 +206,7 @@ func (p *Pending) Wait() ([]iceberg.DataFile, error) {
 		return nil, p.err
 	}
 	files, err := p.batch.wait()
+	p.bytes = p.batch.bytes
 	p.w.recycle(p.batch)
 	return files, err
 }

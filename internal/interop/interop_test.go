@@ -38,6 +38,16 @@ func TestTablesMove(t *testing.T) {
 			moved = append(moved, o)
 		}
 	}
+	copied := 0
+	for _, o := range moved {
+		if r, err := o.receipt(); err == nil && r.BytesCopied > 0 {
+			copied++
+		}
+	}
+	say("interop: %d of %d moves copied columns", copied, len(moved))
+	if copied == 0 && len(l.only) == 0 {
+		t.Error("no move copied a column")
+	}
 	db := l.gather(t, moved)
 	began = time.Now()
 	l.readAll(t, db, moved)

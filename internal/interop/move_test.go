@@ -22,6 +22,7 @@ type receipt struct {
 	RowsUpdated   int   `json:"rows_updated"`
 	RowsUnchanged int   `json:"rows_unchanged"`
 	RowsSurplus   int   `json:"rows_surplus"`
+	BytesCopied   int   `json:"bytes_copied"`
 	Batches       int   `json:"batches"`
 	Complete      bool  `json:"complete"`
 	Resumed       bool  `json:"resumed"`

@@ -47,6 +47,7 @@ var ways = []way{
 	{"read", syscall.EIO, false}, {"pread64", syscall.EIO, false}, {"pread64", syscall.EIO, true},
 	{"write", syscall.EIO, false}, {"write", syscall.ENOSPC, true},
 	{"pwrite64", syscall.EIO, false}, {"pwrite64", syscall.ENOSPC, true},
+	{"copy_file_range", syscall.EIO, false}, {"copy_file_range", syscall.ENOSPC, true},
 	{"fsync", syscall.EIO, false}, {"fsync", syscall.EIO, true},
 	{"renameat", syscall.EIO, false}, {"openat", syscall.ENOSPC, false}, {"open", syscall.EIO, false},
 	{"mkdirat", syscall.ENOSPC, false}, {"unlink", syscall.EIO, false}, {"unlink", syscall.EIO, true}, {"ftruncate", syscall.EIO, false},

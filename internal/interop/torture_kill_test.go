@@ -20,7 +20,7 @@ import (
 var (
 	changing = []string{
 		"fsync", "fdatasync", "rename", "renameat", "renameat2", "open", "openat", "write", "writev", "pwrite64", "unlink", "unlinkat",
-		"ftruncate", "mkdir", "mkdirat",
+		"ftruncate", "mkdir", "mkdirat", "copy_file_range",
 	}
 	// Go renames with renameat, opens with openat and makes folders with mkdirat; SQLite in Go calls
 	// open, unlink and pwrite64; both sync with fsync.
@@ -62,12 +62,16 @@ type scene struct {
 	stage   int    // of the form's programs
 	before  string // the crash point at which a run before it died; "" for none
 	mode    string // of upsertModes; "" rows are appended
+	copied  bool   // rows lie so that ice-migrate copies their row groups
 }
 
 func (s scene) String() string {
 	text := fmt.Sprintf("v%d, %s", s.version, s.form)
 	if s.mode != "" {
 		text += ", upsert (" + s.mode + ")"
+	}
+	if s.copied {
+		text += ", copied"
 	}
 	return text
 }
@@ -86,6 +90,7 @@ func (r *rack) scenes() []scene {
 	for i, s := range []scene{
 		{form: inOne}, {form: inThree, stage: 2}, {form: inThree}, {form: inThree, stage: 1},
 		{form: inOne, before: "migrate.pending-noted:2"}, {form: inThree, stage: 2, before: "lake.sent:2"},
+		{form: inOne, copied: true},
 	} {
 		for version := 1; version <= 3; version++ {
 			if s.version = version; r.all || version == 3-i%3 {
@@ -138,6 +143,9 @@ func (r *rack) kills(t *testing.T, w *witness, s scene) []kill {
 		want = append(want, "unlinkat")
 	case s.before != "": // the temporary file of a checkpoint is removed, and folders are there
 		want = append(slices.DeleteFunc(want, func(c string) bool { return c == "mkdirat" }), "unlinkat")
+	}
+	if s.copied && s.form == inOne {
+		want = append(want, "copy_file_range")
 	}
 	found := slices.DeleteFunc(slices.Sorted(maps.Keys(calls)), func(c string) bool { return !slices.Contains(changing, c) })
 	if s.once() && s.before != "" { // nothing may be left to write

@@ -56,7 +56,7 @@ func (l *ledger) safe(when string, prefixes ...string) {
 // rolls back.
 func (l *ledger) take(s torture.Step) {
 	switch s.Call {
-	case "write", "pwrite64", "ftruncate":
+	case "write", "pwrite64", "ftruncate", "copy_file_range":
 		if strings.HasSuffix(s.Path, ".lock") {
 			return // it holds nothing
 		}

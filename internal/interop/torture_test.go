@@ -127,8 +127,11 @@ func (r *rack) programs(s scene, bin, dir string, env ...string) []program {
 	checkpoint := []string{"--checkpoint", filepath.Join(dir, "job.json")}
 	write := append(slices.Clone(checkpoint), upsertModes[s.mode]...)
 	from := "rows"
-	if s.mode != "" {
+	switch {
+	case s.mode != "":
 		from = "changes"
+	case s.copied:
+		from = "copied"
 	}
 	scan := []string{"--batch-rows", "4"}
 	reconcile := []string{"--on-missing-in-dest", "auto_add"}

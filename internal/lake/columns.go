@@ -27,8 +27,12 @@ type columnMap struct {
 	arrow  *arrow.Schema                // what they are, under the names that the file has
 	schema *iceberg.Schema              // the same
 
-	byID map[int]int // leaf of each field of the file that is flat, rows.Opaque of the others
-	flat []int       // leaves by column of the scan's schema, as rows.Part has them
+	byID   map[int]int   // leaf of each field of the file that is flat, rows.Opaque of the others
+	within map[int][]int // of nested fields that the file has as the table does, the leaves in the table's order
+
+	// By column of the scan's schema, as rows.Part has them.
+	flat   []int
+	nested [][]int
 }
 
 // newColumnMap finds the top-level fields want, by ID with their types in the table, in a file.
@@ -38,7 +42,7 @@ func newColumnMap(manifest *pqarrow.SchemaManifest, mapping iceberg.NameMapping,
 		return columnMap{}, fmt.Errorf("its columns have no field IDs and the table has no name mapping, so that nobody can tell which column is which; set the table property %s", table.DefaultNameMappingKey)
 	}
 	root := &iceberg.MappedField{Fields: mapping}
-	m := columnMap{int96: map[int]*arrow.TimestampType{}, byID: map[int]int{}}
+	m := columnMap{int96: map[int]*arrow.TimestampType{}, byID: map[int]int{}, within: map[int][]int{}}
 	var fields []arrow.Field
 	for _, f := range manifest.Fields {
 		names.broken = nil
@@ -60,6 +64,8 @@ func newColumnMap(manifest *pqarrow.SchemaManifest, mapping iceberg.NameMapping,
 			field.Type = m.int96[f.ColIndex]
 		} else if f.IsLeaf() {
 			m.byID[id] = f.ColIndex
+		} else {
+			m.within[id] = nestedLeaves(field, leaves, as)
 		}
 		fields = append(fields, field)
 		m.leaves = append(m.leaves, leaves...)

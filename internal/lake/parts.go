@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/iceberg-go"
 
 	"icepipe/pkg/rows"
 )
@@ -23,11 +22,15 @@ func (r *run) parts(ctx context.Context, f *openFile, at rows.Cursor, n, skip in
 			return true // the limit is reached
 		}
 		span := rows.Span{From: r.at, To: at.Advance(k), Rows: k, Part: &rows.Part{
-			Path: f.src.path, Ordinal: at.RowGroup, GroupRows: n, From: from, File: f.src.file, Leaves: f.columns.flat,
+			Path: f.src.path, Ordinal: at.RowGroup, GroupRows: n, From: from, File: f.src.file,
+			Leaves: f.columns.flat, Nested: f.columns.nested, Known: f.known,
 		}}
 		span.Part.File.Retain()
 		start := at
 		r.move(&span)
+		if from+k == n && r.follows(at.File, at.RowGroup) {
+			span.EndsBatch, r.inBatch = true, 0
+		}
 		span.Read = func(ctx context.Context) iter.Seq2[rows.Span, error] {
 			return pass.read(ctx, span, start)
 		}
@@ -115,22 +118,4 @@ func (p *pass) take(ctx context.Context, row, n int64) (arrow.RecordBatch, error
 		p.at += batch.NumRows()
 		return batch, nil
 	}
-}
-
-// flatLeaves says of each column of the schema which leaf of the file its values are. want are the file's
-// top-level columns by field ID: their leaf, or rows.Opaque.
-func flatLeaves(schema *iceberg.Schema, has map[int]int) []int {
-	out := make([]int, len(schema.Fields()))
-	for i, f := range schema.Fields() {
-		leaf, ok := has[f.ID]
-		switch {
-		case ok:
-			out[i] = leaf
-		case f.InitialDefault == nil && !f.Required:
-			out[i] = rows.Nulls
-		default:
-			out[i] = rows.Opaque
-		}
-	}
-	return out
 }

@@ -27,6 +27,7 @@ type ScanOptions struct {
 	Select     []string        // top-level columns, nil for all
 	Filter     *filter.Expr    // rows to read, nil for all
 	BatchRows  int64           // rows of a batch, 0 for a number that suits the files
+	Follow     bool            // batches end where row groups do, as far as BatchRows allows
 	RecordRows int64           // rows of a record batch at most, 0 for a number that suits the rows
 	Limit      int64           // rows to read at most, 0 for all
 	Only       map[string]bool // paths of the data files to read, nil for all
@@ -132,7 +133,11 @@ func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
 	}
 	if s.options.BatchRows == 0 {
 		s.options.BatchRows = AutoBatchRows(s.header.Expected)
+		if o.Follow {
+			s.options.BatchRows = max(s.options.BatchRows, s.largestGroup())
+		}
 	}
+	s.header.Follow = o.Follow
 	s.header.BatchRows = s.options.BatchRows
 	return s, nil
 }

@@ -108,6 +108,7 @@ func (r *run) file(ctx context.Context, start rows.Cursor, positions *positionIn
 type openFile struct {
 	src     *source
 	columns columnMap
+	known   []rows.Known // of all its rows
 	deleted *dv.RoaringPositionBitmap
 	keys    []*keySet
 }
@@ -128,7 +129,8 @@ func (r *run) open(ctx context.Context, fs iceio.IO, task plannedFile, positions
 		f.src.close()
 		return nil, err
 	}
-	f.columns.flat = flatLeaves(r.schema, f.columns.byID)
+	f.columns.flat, f.columns.nested = r.leaves(f.columns)
+	f.known = r.known(task.File)
 	return f, nil
 }
 

@@ -51,7 +51,7 @@ func openSource(ctx context.Context, fs iceio.IO, path string, want int64, mem m
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %q: %w", path, err), f.Close())
 	}
-	s := &source{path: path, reader: reader, file: datafile.NewSource(path, reader), mem: mem}
+	s := &source{path: path, reader: reader, file: datafile.NewSource(path, reader, f), mem: mem}
 	if n := reader.NumRows(); want >= 0 && n != want {
 		s.close()
 		return nil, fmt.Errorf("file %q holds %d rows, but the table's manifest says %d: it was changed or cut short", path, n, want)

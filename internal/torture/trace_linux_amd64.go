@@ -21,6 +21,7 @@ const (
 	byPath                // path in the first argument
 	byPath2               // path in the second argument, after a folder's descriptor
 	byPath4               // path in the fourth argument: the new name of renameat
+	byFD3                 // descriptor in the third argument: where copy_file_range writes
 )
 
 type call struct {
@@ -28,7 +29,8 @@ type call struct {
 	file naming
 }
 
-// calls are the system calls that can be counted, by number. SYS_RENAMEAT2 is missing in syscall.
+// calls are the system calls that can be counted, by number. SYS_RENAMEAT2 and
+// SYS_COPY_FILE_RANGE are missing in syscall.
 var calls = map[uint64]call{
 	syscall.SYS_READ:      {"read", byFD},
 	syscall.SYS_PREAD64:   {"pread64", byFD},
@@ -47,6 +49,7 @@ var calls = map[uint64]call{
 	syscall.SYS_RENAME:    {"rename", byPath2},
 	syscall.SYS_RENAMEAT:  {"renameat", byPath4},
 	316:                   {"renameat2", byPath4},
+	326:                   {"copy_file_range", byFD3},
 }
 
 // Names are the system calls that can be counted, in order.
@@ -269,8 +272,12 @@ func (t *tracer) leave(id int, at *thread) error {
 // path returns the file that a call is about; "" where it cannot be told.
 func (t *tracer) path(id int, c call, regs *syscall.PtraceRegs) string {
 	switch c.file {
-	case byFD:
-		path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", t.pid, int32(regs.Rdi)))
+	case byFD, byFD3:
+		fd := regs.Rdi
+		if c.file == byFD3 {
+			fd = regs.Rdx
+		}
+		path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", t.pid, int32(fd)))
 		if err != nil {
 			return ""
 		}

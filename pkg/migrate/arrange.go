@@ -85,9 +85,7 @@ func (w *writer) recorded() (*plan.Plan, error) {
 
 // part is a part of a row group with its columns in their places.
 func (a *arranged) part(p *rows.Part) *rows.Part {
-	out := *p
-	out.Leaves = leaves(p.Leaves, a.projector.Origins())
-	return &out
+	return placed(p, a.projector.Origins())
 }
 
 // samePlan holds the plan of a resumed job against the one that its checkpoint records: every

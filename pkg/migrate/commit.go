@@ -47,6 +47,7 @@ func newCommitter(ctx context.Context, w *writer) *committer {
 				continue
 			}
 			if err == nil {
+				w.job.wrote(batch.files.Bytes())
 				err = commit(ctx, batch.open, files)
 			}
 			if err != nil {

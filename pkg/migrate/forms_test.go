@@ -34,6 +34,7 @@ type job struct {
 	concurrent bool                          // --overwrite-concurrent
 	upsert     *migrate.UpsertOptions        // --write-mode upsert
 	once       bool                          // --commit once
+	copy       string                        // --copy
 	expired    bool                          // --accept-expired-history
 	shortcut   bool                          // scan with the checkpoint, in three programs
 	spoil      func(rows.Stream) rows.Stream // the stream that the writer reads, in three programs
@@ -46,7 +47,7 @@ func newJob(from, to *store, batchRows int64) *job {
 }
 
 func (j *job) write() migrate.WriteOptions {
-	o := migrate.WriteOptions{Branch: j.branch, Observe: j.observe, Begin: j.begin, Jobs: 1, NewJob: j.newJob, Again: j.again, AcceptExpiredHistory: j.expired, Once: j.once, OverwritePartitions: j.overwrite, WholeTable: j.yes, OverwriteConcurrent: j.concurrent, Upsert: j.upsert}
+	o := migrate.WriteOptions{Branch: j.branch, Observe: j.observe, Begin: j.begin, Jobs: 1, NewJob: j.newJob, Again: j.again, AcceptExpiredHistory: j.expired, Once: j.once, OverwritePartitions: j.overwrite, WholeTable: j.yes, OverwriteConcurrent: j.concurrent, Upsert: j.upsert, Copy: j.copy}
 	if j.checkpoint != "" {
 		o.Checkpoint = ckpt.Open(j.checkpoint)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"icepipe/internal/datafile"
 	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
 	"icepipe/pkg/rows"
@@ -40,6 +41,14 @@ type job struct {
 	run       ckpt.Totals
 	batches   int64
 	snapshots []int64
+	written   datafile.Bytes
+}
+
+// wrote counts what was written into files of a batch.
+func (j *job) wrote(b datafile.Bytes) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.written = j.written.Plus(b)
 }
 
 // openJob begins a job or goes on with the one that the checkpoint records: it holds the settings

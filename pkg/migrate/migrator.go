@@ -67,7 +67,10 @@ func (m *Migrator) refuse(ctx context.Context, h rows.Header, w *WriteOptions) (
 	if err := overwritable(ctx, h, m.Dest.lake, *w); err != nil {
 		return nil, err
 	}
-	return p, upsertable(ctx, p, m.Dest.lake, w)
+	if err := upsertable(ctx, p, m.Dest.lake, w); err != nil {
+		return nil, err
+	}
+	return p, copyable(*w, readAhead)
 }
 
 // destined refuses a branch that is to be named, and a checkpoint whose job is over or has another

@@ -20,6 +20,12 @@ type WriteOptions struct {
 	Again                bool // write a stream that the branch holds batches of once more
 	AcceptExpiredHistory bool // take batches that the branch's history does not show for expired, not rolled back
 
+	// Copy says whether column chunks of the source's files are copied as they are: CopyAuto (or empty), CopyNever,
+	// CopyRequire. With CopyPromoted those of promoted columns stay in their old type. Neither decides which rows are
+	// written, so that a resume may have another. Streams out of a pipe carry rows: nothing of them is copied.
+	Copy         string
+	CopyPromoted bool
+
 	Once bool // stage all batches and land them as one snapshot at the end, instead of one a batch
 
 	// OverwritePartitions makes a job replace exactly the partitions, by value under the destination's current
@@ -60,6 +66,13 @@ const (
 	DeleteAuto        = "auto" // by the destination's properties and format version
 	DeleteCopyOnWrite = "copy-on-write"
 	DeletePosition    = "position" // position deletes, deletion vectors in format version 3
+)
+
+// Whether column chunks are copied.
+const (
+	CopyAuto    = "auto" // where it can be done
+	CopyNever   = "never"
+	CopyRequire = "require" // or not at all: the first row group that cannot be ends the run
 )
 
 // What becomes of rows of the source with the same key.

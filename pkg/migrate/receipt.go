@@ -30,6 +30,9 @@ type Receipt struct {
 	SchemaChanges      []string `json:"schema_changes"`
 	BytesRead          int64    `json:"bytes_read"`
 	BytesWritten       int64    `json:"bytes_written"`
+	BytesCopied        int64    `json:"bytes_copied"`     // of column chunks that this run wrote: from the source's files as they were,
+	BytesTranscoded    int64    `json:"bytes_transcoded"` // decoded from them and encoded anew, a column at a time,
+	BytesEncoded       int64    `json:"bytes_encoded"`    // and all others
 	Warnings           []string `json:"warnings"`
 	Resumed            bool     `json:"resumed"`
 	Complete           bool     `json:"complete"`
@@ -63,6 +66,9 @@ func (w *writer) receipt() Receipt {
 		SchemaChanges:      append([]string{}, w.changes...),
 		BytesRead:          j.run.BytesRead,
 		BytesWritten:       j.run.BytesWritten,
+		BytesCopied:        j.written.Copied,
+		BytesTranscoded:    j.written.Transcoded,
+		BytesEncoded:       j.written.Encoded,
 		Warnings:           append([]string{}, w.warnings...),
 		Resumed:            j.resumed,
 		Complete:           w.complete,
@@ -109,6 +115,9 @@ func (r Receipt) WriteText(w io.Writer) error {
 		line("rows rejected", "%s", grouped(r.RowsRejected))
 	}
 	line("bytes", "%s read, %s written", grouped(r.BytesRead), grouped(r.BytesWritten))
+	if r.BytesCopied > 0 {
+		line("columns", "%s copied, %s taken anew, %s encoded", grouped(r.BytesCopied), grouped(r.BytesTranscoded), grouped(r.BytesEncoded))
+	}
 	for _, c := range r.SchemaChanges {
 		line("schema change", "%s", c)
 	}

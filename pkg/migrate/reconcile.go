@@ -182,25 +182,33 @@ func (s *sorter) projected(span rows.Span) (rows.Span, error) {
 		}
 	}
 	if span.Part != nil {
-		part := *span.Part
-		part.Leaves = leaves(part.Leaves, s.projector.Origins())
-		span.Part = &part
+		span.Part = placed(span.Part, s.projector.Origins())
 	}
 	return span, nil
 }
 
-// leaves are those of a part's columns after a projection.
-func leaves(of, origins []int) []int {
-	out := make([]int, len(origins))
+// placed is a part with its columns as they are after a projection.
+func placed(p *rows.Part, origins []int) *rows.Part {
+	out := *p
+	out.Leaves, out.Nested, out.Known = make([]int, len(origins)), make([][]int, len(origins)), nil
 	for i, from := range origins {
 		switch {
 		case from == plan.Empty:
-			out[i] = rows.Nulls
+			out.Leaves[i] = rows.Nulls
 		case from == plan.Made:
-			out[i] = rows.Opaque
+			out.Leaves[i] = rows.Opaque
 		default:
-			out[i] = of[from]
+			out.Leaves[i] = p.Leaves[from]
+			if p.Nested != nil {
+				out.Nested[i] = p.Nested[from]
+			}
+			for _, k := range p.Known {
+				if k.Column == from {
+					k.Column = i
+					out.Known = append(out.Known, k)
+				}
+			}
 		}
 	}
-	return out
+	return &out
 }

@@ -15,7 +15,7 @@ import (
 // DefaultBatchRows is the number of rows of a batch unless one is asked for.
 const DefaultBatchRows = 50_000
 
-// AutoBatchRows asks for a number of rows that suits the source's files.
+// AutoBatchRows asks for batches of whole row groups, as many as make a number of rows that suits the source's files.
 const AutoBatchRows = -1
 
 // A ScanOptions says which rows of a source are read and how they are cut into batches.
@@ -23,7 +23,7 @@ type ScanOptions struct {
 	Pin        Pin
 	Select     []string     // top-level columns, nil for all
 	Filter     *filter.Expr // rows to read, nil for all
-	BatchRows  int64        // 0 for DefaultBatchRows, AutoBatchRows for a number that suits the files
+	BatchRows  int64        // 0 for DefaultBatchRows, AutoBatchRows for whole row groups, as many as suit the files
 	RecordRows int64        // rows of a record batch at most, 0 for a number that suits the rows
 	Limit      int64        // rows at most, 0 for all; such a trial takes no checkpoint
 
@@ -109,7 +109,7 @@ func (o ScanOptions) lake() (lake.ScanOptions, error) {
 	case o.BatchRows == 0:
 		l.BatchRows = DefaultBatchRows
 	case o.BatchRows == AutoBatchRows:
-		l.BatchRows = 0
+		l.BatchRows, l.Follow = 0, true
 	case o.BatchRows < 0:
 		return l, fmt.Errorf("batch rows %d: want at least 1", o.BatchRows)
 	}
@@ -142,6 +142,7 @@ func pinned(ctx context.Context, l *lake.ScanOptions, o ScanOptions, c *ckpt.Che
 		if err := json.Unmarshal(c.Settings["batch_rows"], &l.BatchRows); err != nil {
 			return fmt.Errorf("setting batch_rows: %w", err)
 		}
+		_, l.Follow = c.Settings["batches"]
 	}
 	return nil
 }

@@ -51,6 +51,9 @@ func settings(h rows.Header, dst *lake.Table, o WriteOptions) (ckpt.Settings, er
 	if o.Once && !o.OverwritePartitions {
 		all["commit"] = "once" // left out where each batch is committed, as in jobs of before there was a choice
 	}
+	if h.Follow {
+		all["batches"] = "row groups" // left out where they are of so many rows each, as in jobs of before
+	}
 	if o.Upsert != nil {
 		for name, value := range o.Upsert.settings() {
 			all[name] = value

@@ -47,7 +47,15 @@ func (w *writer) opened(ctx context.Context, start rows.Cursor, files *datafile.
 		return rows.Opened(ctx, w.in)
 	}
 	return rows.Ahead(ctx, w.in, w.ahead, func(s rows.Span) bool {
-		return w.upsert == nil && s.Part != nil && s.From.Compare(start) >= 0 && files.Takes(arranged.part(s.Part))
+		if w.upsert != nil || s.Part == nil || s.From.Compare(start) < 0 {
+			return false
+		}
+		part := arranged.part(s.Part)
+		if err := files.Refuses(part, s.Rows); err != nil {
+			w.refused.CompareAndSwap(nil, &err)
+			return false
+		}
+		return files.Takes(part, s.Rows)
 	})
 }
 
@@ -55,6 +63,9 @@ func (w *writer) opened(ctx context.Context, start rows.Cursor, files *datafile.
 func (w *writer) put(ctx context.Context, span rows.Span, files *datafile.Writer, arranged *arranged) (int64, error) {
 	if span.Batch == nil {
 		return span.Rows, files.Take(ctx, arranged.part(span.Part), span.Rows)
+	}
+	if err := w.copied(); err != nil {
+		return 0, err
 	}
 	record, err := arranged.projector.Project(span.Batch)
 	if err != nil {

@@ -175,7 +175,9 @@ func (w *writer) finishUpsert(ctx context.Context, batch *open, files *datafile.
 	if u.n == 0 {
 		return nil
 	}
-	written, err := files.Finish(ctx)
+	ended := files.End(ctx)
+	written, err := ended.Wait()
+	w.job.wrote(ended.Bytes())
 	if err == nil && u.keys {
 		err = w.job.store.AddKeys(ckpt.BatchKeys{Batch: batch.number, Keys: u.batch.Met()})
 	}

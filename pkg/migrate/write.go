@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"icepipe/internal/crash"
 	"icepipe/internal/datafile"
@@ -44,6 +45,9 @@ func write(ctx context.Context, in rows.Stream, dst *Table, o WriteOptions, ahea
 		return Receipt{}, err
 	}
 	if err := upsertable(ctx, planned, dst.lake, &o); err != nil {
+		return Receipt{}, err
+	}
+	if err := copyable(o, ahead); err != nil {
 		return Receipt{}, err
 	}
 	if o.Checkpoint != nil {
@@ -103,8 +107,9 @@ type writer struct {
 	plan    *plan.Plan
 	dst     *lake.Table
 	options WriteOptions
-	ahead   int        // spans that are opened before they are asked for
-	upsert  *upserting // of a job that upserts, while it writes
+	ahead   int                   // spans that are opened before they are asked for
+	upsert  *upserting            // of a job that upserts, while it writes
+	refused atomic.Pointer[error] // why a row group cannot be copied that must be
 
 	changes  []string
 	warnings []string
@@ -185,6 +190,7 @@ func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err
 		}
 	}
 	config.Name = w.dst.FileNames(w.job.note.Job)
+	config.Copy = w.copying()
 	files, err := datafile.NewWriter(ctx, config)
 	if err != nil {
 		return 0, err

@@ -154,11 +154,12 @@ func TestCastsAreMade(t *testing.T) {
 	}
 }
 
-// A required column whose source may hold null is Made too, for its values are looked at.
-func TestRequiredIsMade(t *testing.T) {
-	p := must(Build(schema(t, 1, "a int, b! int"), schema(t, 1, "a! int, b! int"), 2, Options{}))
-	proj := must(p.Projector(arrowSchema(schema(t, 1, "a int, b! int").Fields()), memory.DefaultAllocator))
-	if o := proj.Origins(); o[0] != Made || o[1] != 1 {
+// A required column has the values of a source that may hold null, which whoever takes them looks for; one that is cast
+// is Made.
+func TestRequiredOrigins(t *testing.T) {
+	p := must(Build(schema(t, 1, "a int, b! int, c int"), schema(t, 1, "a! int, b! int, c! string"), 2, Options{}))
+	proj := must(p.Projector(arrowSchema(schema(t, 1, "a int, b! int, c int").Fields()), memory.DefaultAllocator))
+	if o := proj.Origins(); o[0] != 0 || o[1] != 1 || o[2] != Made {
 		t.Error(o)
 	}
 }

@@ -67,11 +67,15 @@ const (
 )
 
 // Origins says for each target column of which source column it has the values, be it promoted or not;
-// Made or Empty where of none.
+// Made or Empty where of none. A required one may have the nulls of its source, which Project would refuse.
 func (p *Projector) Origins() []int {
 	out := make([]int, len(p.columns))
 	for i, s := range p.columns {
-		switch s.step.(type) {
+		step := s.step
+		if r, ok := step.(requiredStep); ok {
+			step = r.then // whoever takes the values looks for nulls
+		}
+		switch step.(type) {
 		case nil, relabel, *widenStep[int32, int64], *widenStep[float32, float64]:
 			out[i] = s.from
 		default:

@@ -65,6 +65,19 @@ type Part struct {
 	From      int64  // row of the row group that the part begins with
 	File      File   // the open file, counted: a part holds it once
 	Leaves    []int  // by column of the stream: the leaf of the file that holds it, Opaque or Nulls
+
+	// Nested are by column of the stream, where that is Opaque and nested in the file field by field as it is
+	// in the stream, the leaves of the file that hold it, in order; else nil.
+	Nested [][]int
+	// Known is what the table's metadata says of all rows of the file.
+	Known []Known
+}
+
+// A Known is a partition value that all rows of a file share: what a transform makes of a column.
+type Known struct {
+	Column    int    // of the stream
+	Transform string // as Iceberg writes it
+	Value     any    // as a manifest has it; nil for null
 }
 
 // What a column of a part is when it is no leaf of the file.
@@ -151,6 +164,7 @@ type Header struct {
 	RowFilter string   `json:"row_filter,omitempty"` // canonical form
 	Select    []string `json:"select,omitempty"`     // source columns, nil for all
 	BatchRows int64    `json:"batch_rows"`           // source rows that pass the filter in one batch
+	Follow    bool     `json:"follow,omitempty"`     // at most: a batch ends behind a row group where the next would be cut
 	Files     string   `json:"files"`                // digest of the ordered list of data files
 	First     Cursor   `json:"first"`                // where this stream starts
 	Trial     bool     `json:"trial,omitempty"`      // cut short by --limit: takes no checkpoint

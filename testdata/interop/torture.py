@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """torture.py: makes tables and looks at them, a request a line on stdin, an answer a line on stdout.
 
-  {"do": "source", "dir": DIR}              makes DIR/src.db with lab.rows and lab.changes, 12 rows in two files each
+  {"do": "source", "dir": DIR}              makes DIR/src.db with lab.rows and lab.changes, 12 rows in two files each, and
+                                            lab.copied, those of lab.rows in a file a batch and partition
   {"do": "fresh", "dir": DIR, "version": N} makes DIR/dst.db with an empty lab.rows in two partitions; with "mode" it
                                             has the rows that lab.changes changes (torture_upsert.py)
   {"do": "check", "dir": DIR}               reads lab.rows of DIR/dst.db and DIR/job.json; "check unswept"
@@ -67,6 +68,11 @@ def source(folder):
         half = ROWS // 2
         for part in (content[:half], content[half:]):
             table.append(pa.Table.from_pylist(part, schema=SOURCE.as_arrow()))
+    copied = catalog.create_table("lab.copied", SOURCE, location=os.path.join(folder, "src", "copied"))
+    for first in range(0, ROWS, BATCH_ROWS):
+        for part in "ab":
+            content = [r for r in rows()[first : first + BATCH_ROWS] if r["part"] == part]
+            copied.append(pa.Table.from_pylist(content, schema=SOURCE.as_arrow()))
 
 
 def fresh(folder, version, mode):

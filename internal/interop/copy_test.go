@@ -1,0 +1,30 @@
+//go:build interop
+
+package interop
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestCopyRandom moves random tables, whose files PyArrow writes in all its ways, with their columns copied and without,
+// and lets PyIceberg, PyArrow and DuckDB, and of some Spark, vectorised and not, read both: rows, field IDs, counts,
+// bounds and filters. ICEPIPE_TORTURE=1 makes many of them.
+func TestCopyRandom(t *testing.T) {
+	root := checkout(t)
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "ice-migrate")
+	call(t, exec.Command("go", "build", "-C", root, "-ldflags", "-s -w", "-o", bin, "./cmd/ice-migrate"))
+	seed, count, spark := "3", "12", "3"
+	if tortures() {
+		seed, count, spark = "1000", "400", "40"
+	}
+	cmd := exec.Command(filepath.Join(dependencies(t, root), "venv", "bin", "python"), "-W", "ignore", "copy_random.py", bin, filepath.Join(dir, "tables"), seed, count, "--spark", spark)
+	cmd.Dir = filepath.Join(root, "testdata", "interop")
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,147 @@
+package migrate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/catalog"
+
+	"icepipe/pkg/migrate"
+	"icepipe/pkg/plan"
+)
+
+// grouped makes a source of four row groups of five rows in two files.
+func grouped(t *testing.T) (*store, []string) {
+	t.Helper()
+	from := newStore(t)
+	from.create(t, "src", people(), catalog.WithProperties(iceberg.Properties{"write.parquet.row-group-limit": "5"}))
+	from.insert(t, "src", ids(0, 10)...)
+	from.insert(t, "src", ids(10, 10)...)
+	to := newStore(t)
+	to.create(t, "dst", people())
+	j := newJob(from, to, 100)
+	_, err := j.one(t.Context(), t)
+	must(t, err)
+	return from, to.content(t, "dst")
+}
+
+var copyModes = []string{"", migrate.CopyAuto, migrate.CopyRequire, migrate.CopyNever}
+
+// Rows are the same whatever is copied, and the receipt says what was.
+func TestCopyModes(t *testing.T) {
+	from, want := grouped(t)
+	for _, rows := range []int64{migrate.AutoBatchRows, 5, 7} {
+		for _, mode := range copyModes {
+			t.Run(fmt.Sprintf("%q by %d", mode, rows), func(t *testing.T) {
+				to := newStore(t)
+				to.create(t, "dst", people())
+				j := newJob(from, to, rows)
+				j.copy = mode
+				r, err := j.one(t.Context(), t)
+				if mode == migrate.CopyRequire && rows == 7 {
+					wantError(t, err, "row group 1 cannot be copied: its rows go into more than one batch")
+					return
+				}
+				must(t, err)
+				equal(t, "rows", to.content(t, "dst"), want)
+				switch {
+				case mode == migrate.CopyNever && r.BytesCopied != 0, mode != migrate.CopyNever && r.BytesCopied == 0:
+					t.Errorf("%d bytes were copied", r.BytesCopied)
+				case mode == migrate.CopyRequire && r.BytesTranscoded+r.BytesEncoded > 0:
+					t.Errorf("%d and %d bytes were not copied", r.BytesTranscoded, r.BytesEncoded)
+				}
+			})
+		}
+	}
+}
+
+// Whether columns are copied is no setting of a job: it is resumed with another mode, and as one of whole row groups.
+func TestResumeWithAnotherCopy(t *testing.T) {
+	from, want := grouped(t)
+	for _, before := range copyModes {
+		for _, after := range copyModes {
+			to := newStore(t)
+			to.create(t, "dst", people())
+			j := newJob(from, to, 5)
+			j.checkpoint, j.copy = checkpointPath(t), before
+			to.commit = failAt(2, false, to)
+			_, err := j.one(t.Context(), t)
+			wantError(t, err, errLost.Error())
+			to.commit, to.gone = nil, false
+			j.copy = after
+			_, err = j.one(t.Context(), t)
+			must(t, err)
+			j.finished(t, want, 4)
+		}
+	}
+}
+
+// A job of whole row groups is not resumed as one of so many rows a batch, and a resume follows row groups as it did.
+func TestResumeFollowsRowGroups(t *testing.T) {
+	from, want := grouped(t)
+	to := newStore(t)
+	to.create(t, "dst", people())
+	j := newJob(from, to, migrate.AutoBatchRows)
+	j.checkpoint = checkpointPath(t)
+	to.commit = failAt(0, false, to)
+	_, err := j.one(t.Context(), t)
+	wantError(t, err, errLost.Error())
+	to.commit, to.gone = nil, false
+	j.scan.BatchRows = 50_000
+	_, err = j.one(t.Context(), t)
+	wantError(t, err, "batches:")
+	j.scan.BatchRows = migrate.AutoBatchRows
+	_, err = j.one(t.Context(), t)
+	must(t, err)
+	j.finished(t, want, 1)
+}
+
+// Where copying is required, what cannot be copied ends the run with the place and the reason, and what never can is
+// refused before.
+func TestCopyRequired(t *testing.T) {
+	from, _ := grouped(t)
+	first := func(t *testing.T, store *store) string {
+		return store.files(t, "src")[0]
+	}
+	t.Run("cast", func(t *testing.T) {
+		to := newStore(t)
+		to.create(t, "dst", iceberg.NewSchema(0, field(1, "id", prim.String)))
+		j := newJob(from, to, 5)
+		j.copy, j.reconcile = migrate.CopyRequire, plan.Options{MissingInDest: plan.PolicyIgnore}
+		_, err := j.one(t.Context(), t)
+		wantError(t, err, `row group 0 cannot be copied: column "id": its values are made`)
+		if !strings.Contains(err.Error(), first(t, from)) {
+			t.Errorf("%v does not name %s", err, first(t, from))
+		}
+		equal(t, "snapshots", len(to.snaps(t, "dst")), 0)
+	})
+	t.Run("deletes", func(t *testing.T) {
+		from, _ := source34(t)
+		to := newStore(t)
+		to.create(t, "dst", people())
+		j := newJob(from, to, migrate.AutoBatchRows)
+		j.copy = migrate.CopyRequire
+		_, err := j.one(t.Context(), t)
+		wantError(t, err, "a row group with deletes")
+	})
+	t.Run("upsert", func(t *testing.T) {
+		to := newStore(t)
+		to.create(t, "dst", people())
+		j := newJob(from, to, 5)
+		j.copy, j.upsert = migrate.CopyRequire, &migrate.UpsertOptions{Keys: []string{"id"}}
+		_, err := j.one(t.Context(), t)
+		wantError(t, err, "an upsert looks at every row")
+		_, err = j.migrator(t).DryRun(t.Context())
+		wantError(t, err, "an upsert looks at every row")
+	})
+	t.Run("stream", func(t *testing.T) {
+		to := newStore(t)
+		to.create(t, "dst", people())
+		j := newJob(from, to, 5)
+		j.copy = migrate.CopyRequire
+		_, err := j.three(t.Context(), t)
+		wantError(t, err, "a stream carries rows and no files")
+	})
+}

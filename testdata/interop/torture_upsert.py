@@ -215,8 +215,8 @@ def checkpoint(folder, table, first, told):
 
 def orphans(table):
     """The files below a table's folder that nothing names, once ice-migrate clean was there, but for those of which
-    nothing tells whose they are: metadata files, manifests and lists that are not whole, and manifests that add no
-    file where no whole list names them."""
+    nothing tells whose they are: metadata files, manifests and lists that are not whole, lists of nothing (whose first
+    block was not written), and manifests that add no file where no whole list names them."""
     named = {engines.local_path(e.metadata_file) for e in table.metadata.metadata_log} | {engines.local_path(table.metadata_location)}
     for snapshot in table.snapshots():
         named.add(engines.local_path(snapshot.manifest_list))
@@ -233,7 +233,7 @@ def orphans(table):
         if not path.endswith(".avro"):
             return True
         if path in lists:
-            return lists[path] is not None
+            return bool(lists[path])
         found = read_whole(entries, table.io, path)
         return found is not None and (path in told or any(e.status == ManifestEntryStatus.ADDED for e in found))
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -35,6 +36,10 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
+	// Where the tests run under nohup, programs that they start would not hear of hangups either, as it should be.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(heard) })
 	dir := t.TempDir()
 	check(t, demo.Make(context.Background(), dir))
 	config := fmt.Sprintf("catalog:\n  src:\n    type: sql\n    uri: sqlite:///%[1]s/src.db\n  dst:\n    type: sql\n    uri: sqlite:///%[1]s/dst.db\n", dir)

@@ -64,7 +64,7 @@ func TestResumeWithAnotherCopy(t *testing.T) {
 	for _, before := range copyModes {
 		for _, after := range copyModes {
 			to := newStore(t)
-			to.create(t, "dst", people())
+			to.create(t, "dst", people(), noRetries())
 			j := newJob(from, to, 5)
 			j.checkpoint, j.copy = checkpointPath(t), before
 			to.commit = failAt(2, false, to)
@@ -83,7 +83,7 @@ func TestResumeWithAnotherCopy(t *testing.T) {
 func TestResumeFollowsRowGroups(t *testing.T) {
 	from, want := grouped(t)
 	to := newStore(t)
-	to.create(t, "dst", people())
+	to.create(t, "dst", people(), noRetries())
 	j := newJob(from, to, migrate.AutoBatchRows)
 	j.checkpoint = checkpointPath(t)
 	to.commit = failAt(0, false, to)

@@ -51,9 +51,9 @@ func (r *fileRange) copy(w io.Writer) (int64, error) {
 		return 0, err
 	}
 	done := int64(0)
-	if out, ok := w.(*os.File); ok {
+	if out, ok := w.(onDisk); ok {
 		var err error
-		if done, err = copyRange(out, local, r.off, r.size, r.stop); err != nil || done == r.size {
+		if done, err = copyRange(out.File, local, r.off, r.size, r.stop); err != nil || done == r.size {
 			return done, err
 		}
 	}

@@ -84,8 +84,9 @@ func testFail(t *testing.T, r *rack, scenes []scene) {
 			seen[f.fault.Call] = true
 		}
 	}
+	copies := slices.ContainsFunc(scenes, func(s scene) bool { return s.copied })
 	for _, way := range ways {
-		if !seen[way.call] {
+		if !seen[way.call] && (copies || way.call != "copy_file_range") {
 			t.Errorf("no program calls %s", way.call)
 		}
 	}

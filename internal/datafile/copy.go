@@ -108,15 +108,6 @@ func (p *plan) copyingOf(source *Source, part *rows.Part, n int64) (*copying, er
 	return out, err
 }
 
-// Refuses says why Take would not copy a part of n rows as it is, where that is required.
-func (w *Writer) Refuses(p *rows.Part, n int64) error {
-	if w.plan.cfg.Copy.Mode != CopyRequire {
-		return nil
-	}
-	_, err := w.plan.copying(p, n)
-	return err
-}
-
 func nestedOf(p *rows.Part, i int) []int {
 	if p.Nested == nil {
 		return nil

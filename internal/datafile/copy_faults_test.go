@@ -190,25 +190,10 @@ func TestOddOffsets(t *testing.T) {
 // TestCopyFailsAtAnyByte: a store that takes no more ends the batch, wherever that is.
 func TestCopyFailsAtAnyByte(t *testing.T) {
 	source := copySource(t, idText, manyRows(0, 3000), parquet.WithCompression(compress.Codecs.Uncompressed))
-	cfg := copyConfig(t, idText, nil)
-	cfg.Location = "mem://bucket/table"
-	for room := 0; ; room += 7000 {
-		left, closed := room, 0
-		cfg.FS = brokenStore{room: &left, closed: &closed}
-		_, _, err := copyAll(t, newWriter(t, cfg), source, idText)
-		if closed != 1 {
-			t.Errorf("room for %d bytes: file closed %d times", room, closed)
-		}
-		if err == nil {
-			if left < 0 {
-				t.Error("the failure was not told")
-			}
-			return
-		}
-		if !strings.Contains(err.Error(), "disk full") {
-			t.Fatalf("room for %d bytes: %v", room, err)
-		}
-	}
+	failsAtAnyByte(t, copyConfig(t, idText, nil), 7000, func(w *Writer) error {
+		_, _, err := copyAll(t, w, source, idText)
+		return err
+	})
 }
 
 // TestCopyGivenUp: a batch that is given up while chunks are copied copies no more, and lets the source go.

@@ -54,13 +54,13 @@ func TestNotCopied(t *testing.T) {
 			if tt.with != nil {
 				tt.with(&cfg, p)
 			}
-			err := newWriter(t, cfg).Refuses(p, p.GroupRows-p.From)
+			_, err := newWriter(t, cfg).Takes(p, p.GroupRows-p.From)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), fmt.Sprintf("file %q, row group 0", source.Path)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 		})
 	}
-	if err := newWriter(t, config(t, one, nil)).Refuses(&rows.Part{}, 1); err != nil {
+	if _, err := newWriter(t, config(t, one, nil)).Takes(&rows.Part{}, 1); err != nil {
 		t.Errorf("refused where copying is not asked for: %v", err)
 	}
 }

@@ -108,7 +108,7 @@ func copyAll(t *testing.T, w *Writer, s *Source, schema *iceberg.Schema) ([]iceb
 	t.Helper()
 	for g := range s.Reader.NumRowGroups() {
 		p := partOf(s, schema, g)
-		if err := w.Refuses(p, p.GroupRows); err != nil {
+		if _, err := w.Takes(p, p.GroupRows); err != nil {
 			w.Abort()
 			return nil, Bytes{}, err
 		}
@@ -237,8 +237,8 @@ func TestCopyFits(t *testing.T) {
 		source := localSource(t, rb, 3)
 		p := partOf(source, from, 0)
 		p.Leaves, p.Nested = append(p.Leaves, rows.Nulls, rows.Nulls), append(p.Nested, nil, nil)
-		if !w.Takes(p, 3) {
-			t.Fatal("not taken")
+		if ok, err := w.Takes(p, 3); !ok {
+			t.Fatal("not taken", err)
 		}
 		if err := w.Write(t.Context(), want); err != nil {
 			t.Fatal(err)

@@ -83,7 +83,7 @@ func TestSurePartitions(t *testing.T) {
 				sure = true
 			}
 			w := newWriter(t, cfg)
-			if got := w.Takes(part, part.GroupRows); got != sure {
+			if got, _ := w.Takes(part, part.GroupRows); got != sure {
 				t.Errorf("%s: taken %v, want %v (%v)", name, got, sure, known)
 			}
 			if !sure {
@@ -152,7 +152,8 @@ func TestCopiedPartitions(t *testing.T) {
 	w := newWriter(t, cfg)
 	put := func(text string) {
 		source := copySource(t, s, text)
-		if p := partOf(source, s, 0); w.Takes(p, p.GroupRows) {
+		p := partOf(source, s, 0)
+		if ok, _ := w.Takes(p, p.GroupRows); ok {
 			if err := w.Take(t.Context(), p, p.GroupRows); err != nil {
 				t.Fatal(err)
 			}

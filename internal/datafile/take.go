@@ -13,23 +13,25 @@ import (
 	"icepipe/pkg/rows"
 )
 
-// Takes reports whether Take can write the n rows of a part, whose columns are those of the table's schema.
-// It may be called while other methods are.
-func (w *Writer) Takes(p *rows.Part, n int64) bool {
+// Takes reports whether Take can write the n rows of a part, whose columns are those of the table's schema; and
+// why it cannot copy them as they are, where that is required. It may be called while other methods are.
+func (w *Writer) Takes(p *rows.Part, n int64) (ok bool, refused error) {
 	if _, err := w.plan.copying(p, n); err == nil {
-		return true
+		return true, nil
+	} else if w.plan.cfg.Copy.Mode == CopyRequire {
+		return false, err
 	}
 	source, ok := p.File.(*Source)
 	if !ok || !w.streams() || len(p.Leaves) != len(w.plan.shape.fields) {
-		return false
+		return false, nil
 	}
 	group := source.Reader.MetaData().RowGroup(p.Ordinal)
 	for i, n := range w.plan.shape.fields {
 		if !n.takes(p.Leaves[i], source.Reader.MetaData(), group) {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
 // takes reports whether a field's values can be taken from a leaf of a row group.
@@ -58,8 +60,9 @@ func (n *node) takes(leaf int, meta *metadata.FileMetaData, group *metadata.RowG
 
 // Take adds n rows of a part that the Writer takes (Takes): their values go from the file's pages into new
 // ones, a column at a time, without record batches in between; or, where it can be and is asked for
-// (Config.Copy), the pages are copied as they are. Parts of one row group are taken in order. It borrows the part, and holds its file as long as it needs it. A value that the table cannot hold,
-// and a file that is damaged, show later, as the failure of a disk does.
+// (Config.Copy), the pages are copied as they are. Parts of one row group are taken in order. It borrows the part, and
+// holds its file as long as it needs it. A value that the table cannot hold, and a file that is damaged, show later, as
+// the failure of a disk does.
 func (w *Writer) Take(ctx context.Context, p *rows.Part, n int64) error {
 	if w.failed != nil {
 		return w.failed

@@ -98,8 +98,8 @@ func takeAll(t *testing.T, w *Writer, s *Source, leaves []int, batchRows int64) 
 		for from := int64(0); from < total; {
 			n := min(room, total-from)
 			part := &rows.Part{Path: s.Path, Ordinal: g, GroupRows: total, From: from, File: s, Leaves: leaves}
-			if !w.Takes(part, n) {
-				t.Fatalf("row group %d is not taken", g)
+			if ok, err := w.Takes(part, n); !ok {
+				t.Fatalf("row group %d is not taken: %v", g, err)
 			}
 			if err := w.Take(ctx, part, n); err != nil {
 				w.Abort()
@@ -256,17 +256,17 @@ func TestTakes(t *testing.T) {
 		rb.Release()
 		part := &rows.Part{Path: source.Path, GroupRows: rb.NumRows(), File: source, Leaves: []int{0}}
 		schema := iceberg.NewSchema(0, tt.to)
-		if got := newWriter(t, config(t, schema, nil)).Takes(part, part.GroupRows); got != tt.want {
+		if got, _ := newWriter(t, config(t, schema, nil)).Takes(part, part.GroupRows); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 		cfg := config(t, schema, nil)
 		cfg.Spec = spec(by(1, 1000, "p", iceberg.IdentityTransform{}))
-		if tt.want && newWriter(t, cfg).Takes(part, part.GroupRows) {
+		if got, _ := newWriter(t, cfg).Takes(part, part.GroupRows); tt.want && got {
 			t.Errorf("%s: taken into a partitioned table", tt.name)
 		}
 	}
 	w := newWriter(t, config(t, iceberg.NewSchema(0, req(1, "c", prim.Int32)), nil))
-	if w.Takes(&rows.Part{File: opened(t, mustSource(t)), GroupRows: 1, Leaves: []int{rows.Nulls}}, 1) {
+	if got, _ := w.Takes(&rows.Part{File: opened(t, mustSource(t)), GroupRows: 1, Leaves: []int{rows.Nulls}}, 1); got {
 		t.Error("nulls are taken into a required column")
 	}
 }

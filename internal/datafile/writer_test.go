@@ -210,23 +210,15 @@ func (f *brokenFile) Write(p []byte) (int, error) {
 func (f *brokenFile) Close() error                        { *f.closed++; return nil }
 func (f *brokenFile) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{f}, r) }
 
-func TestWritesThatFailAtAnyByte(t *testing.T) {
-	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
-	defer mem.AssertSize(t, 0)
-	rb := batchOf(t, mem, idText, manyRows(0, 3000))
-	defer rb.Release()
-	cfg := config(t, idText, iceberg.Properties{propRowGroupSize: "5000", propCodec: "none"})
+// failsAtAnyByte writes files into a store that takes more and more bytes, until it takes all: before that writing ends
+// with the store's failure, and always with one file that was closed once.
+func failsAtAnyByte(t *testing.T, cfg Config, step int, write func(*Writer) error) {
+	t.Helper()
 	cfg.Location = "mem://bucket/table"
-	for room := 0; ; room += 10000 {
+	for room := 0; ; room += step {
 		left, closed := room, 0
 		cfg.FS = brokenStore{room: &left, closed: &closed}
-		w := newWriter(t, cfg)
-		err := w.Write(context.Background(), rb)
-		if err != nil {
-			w.Abort()
-		} else {
-			_, err = w.Finish(context.Background())
-		}
+		err := write(newWriter(t, cfg))
 		if closed != 1 {
 			t.Errorf("room for %d bytes: file closed %d times", room, closed)
 		}
@@ -240,6 +232,23 @@ func TestWritesThatFailAtAnyByte(t *testing.T) {
 			t.Fatalf("room for %d bytes: %v", room, err)
 		}
 	}
+}
+
+func TestWritesThatFailAtAnyByte(t *testing.T) {
+	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
+	defer mem.AssertSize(t, 0)
+	rb := batchOf(t, mem, idText, manyRows(0, 3000))
+	defer rb.Release()
+	cfg := config(t, idText, iceberg.Properties{propRowGroupSize: "5000", propCodec: "none"})
+	failsAtAnyByte(t, cfg, 10000, func(w *Writer) error {
+		err := w.Write(context.Background(), rb)
+		if err != nil {
+			w.Abort()
+		} else {
+			_, err = w.Finish(context.Background())
+		}
+		return err
+	})
 }
 
 func TestVerify(t *testing.T) {

@@ -50,12 +50,11 @@ func (w *writer) opened(ctx context.Context, start rows.Cursor, files *datafile.
 		if w.upsert != nil || s.Part == nil || s.From.Compare(start) < 0 {
 			return false
 		}
-		part := arranged.part(s.Part)
-		if err := files.Refuses(part, s.Rows); err != nil {
-			w.refused.CompareAndSwap(nil, &err)
-			return false
+		ok, why := files.Takes(arranged.part(s.Part), s.Rows)
+		if why != nil {
+			w.refused.CompareAndSwap(nil, &why)
 		}
-		return files.Takes(part, s.Rows)
+		return ok
 	})
 }
 

@@ -152,12 +152,7 @@ func (b *Batch) sort(ctx context.Context, rec arrow.RecordBatch, wins []bool, wr
 	if sought, soughtRows, err = b.unmet(ctx, rec, sought, soughtRows); err != nil {
 		return err
 	}
-	places := make([][]place, len(sought))
-	var all []place
-	err = x.find(ctx, sought, func(i int, p place) error {
-		places[i], all = append(places[i], p), append(all, p)
-		return nil
-	})
+	places, all, err := x.placesOf(ctx, sought)
 	if err != nil {
 		return err
 	}

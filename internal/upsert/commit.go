@@ -45,43 +45,34 @@ func (b *Batch) again(ctx context.Context, head *table.Snapshot) error {
 	if err := x.sync(ctx, head); err != nil {
 		return err
 	}
-	b.gone = map[int]*dv.RoaringPositionBitmap{}
-	found := map[int][]place{}
-	surplus := int64(0)
-	err := x.find(ctx, b.written, func(i int, p place) error {
-		if len(found[i]) > 0 {
-			surplus++
-		}
-		found[i] = append(found[i], p)
-		mark(b.gone, p)
-		return nil
-	})
+	found, all, err := x.placesOf(ctx, b.written)
 	if err == nil {
-		err = b.keepIDs(ctx, found)
+		err = b.keepIDs(ctx, found, all)
 	}
 	if err != nil {
 		return err
 	}
-	if surplus > 0 && x.options.UpdateAll {
-		return conflict("a key has more rows by now")
+	b.gone = map[int]*dv.RoaringPositionBitmap{}
+	for _, p := range all {
+		mark(b.gone, p)
 	}
-	rows := b.counts.Inserted + b.counts.Updated
-	b.counts.Updated = int64(len(found))
-	b.counts.Inserted = rows - b.counts.Updated
+	updated := int64(0)
+	for _, ps := range found {
+		if len(ps) > 1 && x.options.UpdateAll {
+			return conflict("a key has more rows by now")
+		}
+		updated += int64(min(len(ps), 1))
+	}
+	b.counts.Inserted, b.counts.Updated = b.counts.Inserted+b.counts.Updated-updated, updated
 	same := make([]keyindex.Digest, len(b.unchanged))
 	for i, u := range b.unchanged {
 		same[i] = u.key
 	}
-	at := map[int][]place{}
-	var all []place
-	err = x.find(ctx, same, func(i int, p place) error {
-		at[i], all = append(at[i], p), append(all, p)
-		return nil
-	})
-	if err != nil {
-		return err
+	at, all, err := x.placesOf(ctx, same)
+	if err == nil {
+		err = x.load(ctx, all)
 	}
-	if err := x.load(ctx, all); err != nil {
+	if err != nil {
 		return err
 	}
 	for i, u := range b.unchanged {
@@ -101,15 +92,11 @@ func (b *Batch) again(ctx context.Context, head *table.Snapshot) error {
 	return nil
 }
 
-// keepIDs refuses rows, found by the ordinals of the written ones, that have other row IDs than these.
-func (b *Batch) keepIDs(ctx context.Context, found map[int][]place) error {
+// keepIDs refuses rows found for the written ones, all of them, that have other row IDs than these.
+func (b *Batch) keepIDs(ctx context.Context, found [][]place, all []place) error {
 	x := b.target
 	if !x.lineage {
 		return nil
-	}
-	var all []place
-	for _, ps := range found {
-		all = append(all, ps...)
 	}
 	if err := x.load(ctx, all); err != nil {
 		return err

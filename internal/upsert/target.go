@@ -239,6 +239,16 @@ func (x *Target) keyAt(ctx context.Context, p place) (text string, err error) {
 	return text, err
 }
 
+// placesOf are the live places of each digest, and all of them.
+func (x *Target) placesOf(ctx context.Context, ds []keyindex.Digest) (of [][]place, all []place, err error) {
+	of = make([][]place, len(ds))
+	err = x.find(ctx, ds, func(i int, p place) error {
+		of[i], all = append(of[i], p), append(all, p)
+		return nil
+	})
+	return of, all, err
+}
+
 // find calls f with each live place of each digest.
 func (x *Target) find(ctx context.Context, ds []keyindex.Digest, f func(i int, p place) error) error {
 	return x.index.Find(ctx, ds, func(i int, p place) error {

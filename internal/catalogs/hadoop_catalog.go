@@ -17,7 +17,6 @@ import (
 
 	"icepipe/internal/localdisk"
 	"icepipe/internal/storage"
-	"icepipe/pkg/plan"
 )
 
 // A hadoopCatalog is a folder of tables, as Java's HadoopCatalog has it. It loads tables from any storage, and
@@ -68,38 +67,9 @@ func (c *hadoopCatalog) explain(ctx context.Context, err error) error {
 			return &notThereError{text + ", which is not there: see to " + c.ref.where()}
 		}
 	}
-	var known []listed
-	namespace := c.ref.Identifier[:len(c.ref.Identifier)-1]
-	for identifier, err := range c.ListTables(ctx, namespace) {
-		if err == nil {
-			known = append(known, listed{identifier: identifier})
-		}
-	}
-	here := len(known)
-	if others, err := c.ListNamespaces(ctx, nil); err == nil {
-		for _, n := range others[:min(len(others), nearNamespaces)] {
-			if slices.Equal(n, namespace) {
-				continue
-			}
-			for identifier, err := range c.ListTables(ctx, n) {
-				if err == nil {
-					known = append(known, listed{identifier: identifier})
-				}
-			}
-		}
-	}
-	switch tables := near(c.ref.Identifier, known); {
-	case len(tables) > 0:
-		text += ": near are " + strings.Join(tables, ", ")
-	case here > 0:
-		text += fmt.Sprintf(": that folder has %d others, such as %s", here, plan.FormatPath(known[0].identifier))
-	default:
-		text += fmt.Sprintf(": want v….metadata.json in %q", c.location(c.ref.Identifier)+"/"+metadataFolder)
-	}
-	if c.mode == ReadWrite {
-		text += " (a destination is never created: make the table first)"
-	}
-	return &notThereError{text}
+	all, _ := c.ListNamespaces(ctx, nil)
+	none := fmt.Sprintf("want v….metadata.json in %q", c.location(c.ref.Identifier)+"/"+metadataFolder)
+	return missing{c.ref, c.mode, text, "that folder", none}.among(ctx, c, all)
 }
 
 // ListTables implements catalog.Catalog, on the local disk: the folders in the namespace's that hold metadata.

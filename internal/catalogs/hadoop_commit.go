@@ -84,11 +84,6 @@ func (c *hadoopCatalog) nextName(base, next table.Metadata, version int) (string
 	}
 }
 
-// conflict says that another writer has the version.
-func conflict(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", table.ErrCommitFailed, fmt.Sprintf(format, args...))
-}
-
 // publish gives a version its metadata, if no other writer has done so: the text is written and synced under a
 // name of its own, and linked to the version's name, which fails if that is taken. Any number of such
 // writers, and of those of Java that come later, are safe from each other: Java looks whether the name is

@@ -38,7 +38,13 @@ func versionForms(version int) []string {
 type tableFolder struct {
 	location string // with the warehouse as the user gave it
 	path     string // on the local disk; else empty
-	files    iceio.IO
+	files    readable
+}
+
+// readable is what the files of a storage.Store can do beside being opened.
+type readable interface {
+	iceio.ReadFileIO
+	iceio.ListableIO
 }
 
 // folder is that of a table's metadata.
@@ -48,8 +54,10 @@ func (c *hadoopCatalog) folder(ctx context.Context, identifier []string) (tableF
 		f.path, _ = localdisk.Path(f.location)
 		return f, nil
 	}
-	var err error
-	f.files, err = c.files.FS(ctx)
+	files, err := c.files.FS(ctx)
+	if err == nil {
+		f.files = files.(readable)
+	}
 	return f, err
 }
 
@@ -62,18 +70,13 @@ func (f tableFolder) read(name string) ([]byte, error) {
 	if f.path != "" {
 		return os.ReadFile(path.Join(f.path, name))
 	}
-	if r, ok := f.files.(iceio.ReadFileIO); ok {
-		return r.ReadFile(f.location + "/" + name)
-	}
-	return nil, fmt.Errorf("%q: %w", f.location, errors.ErrUnsupported)
+	return f.files.ReadFile(f.location + "/" + name)
 }
 
 func (f tableFolder) has(name string) (bool, error) {
 	var err error
 	if f.path != "" {
 		_, err = os.Stat(path.Join(f.path, name))
-	} else if s, ok := f.files.(iceio.StatIO); ok {
-		_, err = s.Stat(f.location + "/" + name)
 	} else {
 		var file iceio.File
 		if file, err = f.files.Open(f.location + "/" + name); err == nil {
@@ -95,11 +98,7 @@ func (f tableFolder) names() (names []string, err error) {
 		}
 		return names, err
 	}
-	l, ok := f.files.(iceio.ListableIO)
-	if !ok {
-		return nil, fmt.Errorf("%q: %w", f.location, errors.ErrUnsupported)
-	}
-	err = l.WalkDir(f.location, func(at string, d fs.DirEntry, err error) error {
+	err = f.files.WalkDir(f.location, func(at string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

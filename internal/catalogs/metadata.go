@@ -12,12 +12,12 @@ import (
 	"strconv"
 	"strings"
 
-	"icepipe/internal/storage"
-
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 	"github.com/google/uuid"
 	"github.com/klauspost/compress/zstd"
+
+	"icepipe/internal/storage"
 )
 
 // applied is the metadata that updates make of base, which is in the file at location, once the requirements

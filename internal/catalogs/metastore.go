@@ -125,27 +125,9 @@ func (c *metastoreCatalog) CommitTable(ctx context.Context, identifier table.Ide
 	if err != nil {
 		return nil, "", err
 	}
-	base := c.last.base(identifier, now)
-	if base == nil {
-		loaded, err := c.load(ctx, identifier, now)
-		if err != nil {
-			return nil, "", err
-		}
-		base = loaded.Metadata()
-	}
-	next, same, err := applied(base, now, requirements, updates)
-	if err != nil || same {
-		return base, now, err
-	}
-	location, err := newMetadata(ctx, c.files, next, metadataVersion(now)+1)
-	if err != nil {
-		return nil, "", err
-	}
-	if err := c.swap(ctx, old, next, location); err != nil {
-		return nil, "", err
-	}
-	c.last.keep(slices.Clone(identifier), next, location)
-	return next, location, nil
+	return c.last.commit(ctx, c.files, change{identifier, now, requirements, updates}, c, func(next table.Metadata, location string) error {
+		return c.swap(ctx, old, next, location)
+	})
 }
 
 // ListTables implements catalog.Catalog.
@@ -204,50 +186,17 @@ func (c *metastoreCatalog) LoadNamespaceProperties(context.Context, table.Identi
 func (c *metastoreCatalog) notThere(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, nearTimeout)
 	defer cancel()
-	text := fmt.Sprintf("table %s is not in catalog %q", c.ref, c.ref.store())
-	database := c.ref.Identifier[0]
-	all, err := c.databases(ctx)
-	there := slices.Contains(all, database)
-	if err == nil && !there {
-		text += ": it has no database " + plan.FormatPath([]string{database})
-		var known []listed
-		for _, name := range all {
-			known = append(known, listed{identifier: []string{name}})
-		}
-		if close := near([]string{database}, known); len(close) > 0 {
-			text += ", near are " + strings.Join(close, ", ")
-		}
-		if c.kind == catalog.Glue {
-			text += " in that region: see to " + c.ref.property("glue.region")
-		}
-	}
-	list := func(database string) (out []listed) {
-		names, _ := c.tables(ctx, database)
-		for _, name := range names {
-			out = append(out, listed{identifier: []string{database, name}})
-		}
-		return out
-	}
-	var here []listed
-	if there {
-		here = list(database)
-	}
-	elsewhere := here
-	for _, name := range all[:min(len(all), nearNamespaces)] {
-		if name != database {
-			elsewhere = append(elsewhere, list(name)...)
-		}
-	}
-	switch tables := near(c.ref.Identifier, elsewhere); {
-	case len(tables) > 0:
-		text += ": near are " + strings.Join(tables, ", ")
-	case len(here) > 0:
-		text += fmt.Sprintf(": that database has %d others, such as %s", len(here), plan.FormatPath(here[0].identifier))
+	m := missing{c.ref, c.mode, fmt.Sprintf("table %s is not in catalog %q", c.ref, c.ref.store()), "that database", ""}
+	database := c.ref.Identifier[:1]
+	all, err := c.ListNamespaces(ctx, nil)
+	switch there := slices.ContainsFunc(all, func(n []string) bool { return slices.Equal(n, database) }); {
 	case there:
-		text += ": that database lists no tables of Iceberg"
+		m.none = "that database lists no tables of Iceberg"
+	case err == nil:
+		m.text += without("database", database, all)
+		if c.kind == catalog.Glue {
+			m.text += " in that region: see to " + c.ref.property("glue.region")
+		}
 	}
-	if c.mode == ReadWrite {
-		text += " (a destination is never created: make the table first)"
-	}
-	return &notThereError{text}
+	return m.among(ctx, c, all)
 }

@@ -52,22 +52,14 @@ func (d database) notThere(ctx context.Context, ref Ref, mode Mode) error {
 	if ref.Place.Name != "" {
 		text = fmt.Sprintf("table %s is not in catalog %q of database %q", want, ref.Place.Name, ref.store())
 	}
-	switch tables := near(ref.Identifier, here); {
-	case len(elsewhere) > 0:
+	if len(elsewhere) > 0 {
 		return &notThereError{fmt.Sprintf("%s: it is there under %s, which %s takes as a name", text, quoted(elsewhere), ref.flag("catalog-name"))}
-	case len(tables) > 0:
-		text += ": near are " + strings.Join(tables, ", ")
-	case len(here) == 0 && len(all) > 0:
-		text += ": the names in the database are " + quoted(namesOf(all))
-	case len(here) == 0:
-		text += ": it lists no tables"
-	default:
-		text += fmt.Sprintf(": it has %d others, such as %s", len(here), plan.FormatPath(here[0].identifier))
 	}
-	if mode == ReadWrite {
-		text += " (a destination is never created: make the table first)"
+	none := "it lists no tables"
+	if len(all) > 0 {
+		none = "the names in the database are " + quoted(namesOf(all))
 	}
-	return &notThereError{text}
+	return missing{ref, mode, text, "it", none}.told(here, here)
 }
 
 func (d database) tables(ctx context.Context) ([]listed, error) {

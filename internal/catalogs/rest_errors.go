@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/apache/iceberg-go/catalog/rest"
-
-	"icepipe/pkg/plan"
 )
 
 // A refusedError is the answer of a server that asking again does not change.
@@ -60,13 +57,6 @@ func (c *restCatalog) explain(err error) error {
 	return fmt.Errorf("catalog %q: %w", c.ref.Place.URI, err)
 }
 
-// nearTimeout bounds the search for what the user may have meant, and nearNamespaces the namespaces that
-// it looks into.
-const (
-	nearTimeout    = 10 * time.Second
-	nearNamespaces = 20
-)
-
 // notThere says that the table does not exist, what is near, and the cure. What cannot be found out about
 // what is near is left out.
 func (c *restCatalog) notThere(ctx context.Context) error {
@@ -76,48 +66,14 @@ func (c *restCatalog) notThere(ctx context.Context) error {
 	if view, err := server.CheckViewExists(ctx, ref.Identifier); err == nil && view {
 		return fmt.Errorf("%s is a view, not a table: name the table that it reads", ref)
 	}
-	text := fmt.Sprintf("table %s is not in catalog %q", ref, ref.Place.URI)
+	m := missing{ref, c.mode, fmt.Sprintf("table %s is not in catalog %q", ref, ref.Place.URI), "that namespace", ""}
 	namespace := ref.Identifier[:len(ref.Identifier)-1]
 	all, _ := c.ListNamespaces(ctx, nil)
-	there, err := c.CheckNamespaceExists(ctx, namespace)
-	if err == nil && !there {
-		text += ": it has no namespace " + plan.FormatPath(namespace)
-		var known []listed
-		for _, n := range all {
-			known = append(known, listed{identifier: n})
-		}
-		if close := near(namespace, known); len(close) > 0 {
-			text += ", near are " + strings.Join(close, ", ")
-		}
-	}
-	here := c.tablesOf(ctx, namespace)
-	elsewhere := here
-	for _, n := range all[:min(len(all), nearNamespaces)] {
-		if plan.FormatPath(n) != plan.FormatPath(namespace) {
-			elsewhere = append(elsewhere, c.tablesOf(ctx, n)...)
-		}
-	}
-	switch tables := near(ref.Identifier, elsewhere); {
-	case len(tables) > 0:
-		text += ": near are " + strings.Join(tables, ", ")
-	case len(here) > 0:
-		text += fmt.Sprintf(": that namespace has %d others, such as %s", len(here), plan.FormatPath(here[0].identifier))
+	switch there, err := c.CheckNamespaceExists(ctx, namespace); {
+	case err == nil && !there:
+		m.text += without("namespace", namespace, all)
 	case there:
-		text += ": that namespace lists no tables"
+		m.none = "that namespace lists no tables"
 	}
-	if c.mode == ReadWrite {
-		text += " (a destination is never created: make the table first)"
-	}
-	return &notThereError{text}
-}
-
-// tablesOf lists a namespace as far as it can be.
-func (c *restCatalog) tablesOf(ctx context.Context, namespace []string) (out []listed) {
-	for identifier, err := range c.ListTables(ctx, namespace) {
-		if err != nil {
-			return out
-		}
-		out = append(out, listed{identifier: identifier})
-	}
-	return out
+	return m.among(ctx, c, all)
 }

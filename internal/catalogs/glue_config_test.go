@@ -66,7 +66,7 @@ func TestGlueSettings(t *testing.T) {
 				key, value, _ := strings.Cut(p, "=")
 				ref.Properties[key] = value
 			}
-			opened(t, ref, ReadOnly)
+			mustOpen(t, ref, ReadOnly)
 			h := f.headers[len(f.headers)-1]
 			signed := regexp.MustCompile(`Credential=([^/]*)/\d+/([^/]*)/glue/`).FindStringSubmatch(h.Get("Authorization"))
 			if len(signed) != 3 || signed[1]+" "+signed[2] != tt.scope || h.Get("X-Amz-Security-Token") != tt.token {
@@ -147,12 +147,12 @@ func TestGlueErrors(t *testing.T) {
 			}
 		})
 	}
-	if err := set(t, opened(t, f.ref("t"), ReadOnly), "k", "v"); err == nil || !strings.Contains(err.Error(), "a commit is not for this program") {
+	if err := set(t, mustOpen(t, f.ref("t"), ReadOnly), "k", "v"); err == nil || !strings.Contains(err.Error(), "a commit is not for this program") {
 		t.Errorf("a catalog that is open for reading: %v", err)
 	}
 	f.spoil("UpdateTable", fault{status: 400, code: "AccessDeniedException", text: "not authorized to perform: glue:UpdateTable"})
 	var refused *refusedError
-	if err := set(t, opened(t, f.ref("t"), ReadWrite), "k", "v"); !errors.As(err, &refused) {
+	if err := set(t, mustOpen(t, f.ref("t"), ReadWrite), "k", "v"); !errors.As(err, &refused) {
 		t.Errorf("rights to write: %v", err)
 	}
 }

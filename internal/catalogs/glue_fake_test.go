@@ -15,9 +15,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
-
 	"icepipe/pkg/rows"
 )
 
@@ -44,19 +41,8 @@ type fault struct {
 // newFakeGlue has two databases, and in the first the Iceberg tables a.t and a.orders and the table a.plain.
 func newFakeGlue(t *testing.T) *fakeGlue {
 	t.Helper()
-	c, err := Temporary(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.(io.Closer).Close()
-	if err := c.CreateNamespace(t.Context(), table.Identifier{"a"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64})
-	made, err := c.CreateTable(t.Context(), table.Identifier{"a", "t"}, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cat, _ := temporary(t)
+	made := makeTable(t, cat, "a", "t")
 	f := &fakeGlue{tables: map[string]map[string]any{}, version: map[string]int{}, faults: map[string][]fault{}}
 	for _, name := range []string{"t", "orders", "plain"} {
 		kind := "ICEBERG"

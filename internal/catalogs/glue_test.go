@@ -4,9 +4,7 @@ package catalogs
 
 import (
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/apache/iceberg-go/table"
@@ -15,7 +13,7 @@ import (
 // A commit changes where the metadata is, and leaves what others have noted.
 func TestGlueCommit(t *testing.T) {
 	f := newFakeGlue(t)
-	o := opened(t, f.ref("t"), ReadWrite)
+	o := mustOpen(t, f.ref("t"), ReadWrite)
 	before := o.Table.MetadataLocation()
 	if err := set(t, o, "k", "1"); err != nil {
 		t.Fatal(err)
@@ -37,7 +35,7 @@ func TestGlueCommit(t *testing.T) {
 		t.Errorf("loaded %v, %v", again, err)
 	}
 	// A second one, on what is known; and one on the other's.
-	other := opened(t, f.ref("t"), ReadWrite)
+	other := mustOpen(t, f.ref("t"), ReadWrite)
 	if err := errors.Join(set(t, o, "k", "2"), set(t, other, "l", "3"), set(t, o, "k", "4")); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +50,7 @@ func TestGlueCommit(t *testing.T) {
 // A table in one gzip-compressed file stays readable.
 func TestGlueCompressed(t *testing.T) {
 	f := newFakeGlue(t)
-	o := opened(t, f.ref("t"), ReadWrite)
+	o := mustOpen(t, f.ref("t"), ReadWrite)
 	for _, codec := range []string{"gzip", "zstd", "none"} {
 		if err := set(t, o, "write.metadata.compression-codec", codec); err != nil {
 			t.Fatal(err)
@@ -70,7 +68,7 @@ func TestGlueCompressed(t *testing.T) {
 // Glue's own check of the version decides a race: the loser is told so, and what the winner did stays.
 func TestGlueConflict(t *testing.T) {
 	f := newFakeGlue(t)
-	o := opened(t, f.ref("t"), ReadWrite)
+	o := mustOpen(t, f.ref("t"), ReadWrite)
 	f.spoil("UpdateTable", fault{status: 400, code: "ConcurrentModificationException", text: "moved on"})
 	if err := set(t, o, "k", "1"); !errors.Is(err, table.ErrCommitFailed) {
 		t.Errorf("got %v, want a conflict", err)
@@ -90,7 +88,7 @@ func TestGlueConflict(t *testing.T) {
 
 // newStaleStore returns a change of the entry as it is now.
 func newStaleStore(t *testing.T, f *fakeGlue) func() error {
-	c := opened(t, f.ref("t"), ReadWrite).Catalog.(*metastoreCatalog)
+	c := mustOpen(t, f.ref("t"), ReadWrite).Catalog.(*metastoreCatalog)
 	old, location, err := c.find(t.Context(), table.Identifier{"a", "t"})
 	if err != nil {
 		t.Fatal(err)
@@ -104,35 +102,16 @@ func newStaleStore(t *testing.T, f *fakeGlue) func() error {
 
 // Eight writers, each of which tries again after a conflict: no commit is lost.
 func TestGlueWriters(t *testing.T) {
-	const writers, each = 8, 5
 	f := newFakeGlue(t)
-	var wait sync.WaitGroup
-	for w := range writers {
-		o := opened(t, f.ref("t"), ReadWrite)
-		wait.Go(func() {
-			for i := range each {
-				for {
-					err := set(t, o, fmt.Sprint("k", w, ".", i), "v")
-					if err == nil {
-						break
-					}
-					if !errors.Is(err, table.ErrCommitFailed) {
-						t.Error(err)
-						return
-					}
-				}
-			}
-		})
-	}
-	wait.Wait()
+	n := eightWriters(t, f.ref("t"), 5)
 	found := 0
-	for key := range opened(t, f.ref("t"), ReadOnly).Table.Properties() {
+	for key := range mustOpen(t, f.ref("t"), ReadOnly).Table.Properties() {
 		if strings.HasPrefix(key, "k") {
 			found++
 		}
 	}
-	if found != writers*each || f.version["a.t"] != writers*each {
-		t.Errorf("%d of %d commits, version %d", found, writers*each, f.version["a.t"])
+	if found != n || f.version["a.t"] != n {
+		t.Errorf("%d of %d commits, version %d", found, n, f.version["a.t"])
 	}
 }
 
@@ -155,7 +134,7 @@ func TestGlueOutcome(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFakeGlue(t)
-			o := opened(t, f.ref("t"), ReadWrite)
+			o := mustOpen(t, f.ref("t"), ReadWrite)
 			f.spoil("UpdateTable", tt.fault)
 			err := set(t, o, "k", "1")
 			var lasting interface{ Lasting() bool }
@@ -170,7 +149,7 @@ func TestGlueOutcome(t *testing.T) {
 			if n := f.count("UpdateTable"); n != tt.calls {
 				t.Errorf("%d calls, want %d", n, tt.calls)
 			}
-			if again := opened(t, f.ref("t"), ReadOnly).Table; (again.Properties()["k"] == "1") != tt.lands {
+			if again := mustOpen(t, f.ref("t"), ReadOnly).Table; (again.Properties()["k"] == "1") != tt.lands {
 				t.Errorf("properties %v", again.Properties())
 			}
 		})

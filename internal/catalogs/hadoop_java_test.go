@@ -24,7 +24,7 @@ func TestHadoopJavaOverwrites(t *testing.T) {
 	w := newWarehouse(t)
 	theirs := w.version(77)
 	w.write(javaFile, theirs)
-	o := opened(t, w.ref, ReadWrite)
+	o := mustOpen(t, w.ref, ReadWrite)
 	done := make(chan error, 1)
 	go func() { done <- set(t, o, "k", "ours") }()
 	w.until(t, done, "v2.metadata.json")
@@ -40,7 +40,7 @@ func TestHadoopJavaOverwrites(t *testing.T) {
 	if err := set(t, o, "k", "ours"); err != nil { // on Java's
 		t.Fatal(err)
 	}
-	if p := opened(t, w.ref, ReadOnly).Table.Properties(); p["k"] != "ours" || p["v"] != "77" {
+	if p := mustOpen(t, w.ref, ReadOnly).Table.Properties(); p["k"] != "ours" || p["v"] != "77" {
 		t.Errorf("properties %v", p)
 	}
 }
@@ -49,7 +49,7 @@ func TestHadoopJavaOverwrites(t *testing.T) {
 func TestHadoopJavaGivesUp(t *testing.T) {
 	w := newWarehouse(t)
 	w.write(javaFile, w.version(77))
-	o := opened(t, w.ref, ReadWrite)
+	o := mustOpen(t, w.ref, ReadWrite)
 	done := make(chan error, 1)
 	go func() { done <- set(t, o, "k", "ours") }()
 	w.until(t, done, "v2.metadata.json")
@@ -59,7 +59,7 @@ func TestHadoopJavaGivesUp(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if p := opened(t, w.ref, ReadOnly).Table.Properties(); p["k"] != "ours" {
+	if p := mustOpen(t, w.ref, ReadOnly).Table.Properties(); p["k"] != "ours" {
 		t.Errorf("properties %v", p)
 	}
 }
@@ -68,7 +68,7 @@ func TestHadoopJavaGivesUp(t *testing.T) {
 func TestHadoopJavaOtherForm(t *testing.T) {
 	w := newWarehouse(t)
 	w.write(javaFile, zipped(w.version(77)))
-	o := opened(t, w.ref, ReadWrite)
+	o := mustOpen(t, w.ref, ReadWrite)
 	done := make(chan error, 1)
 	go func() { done <- set(t, o, "k", "ours") }()
 	w.until(t, done, "v2.metadata.json")
@@ -78,7 +78,7 @@ func TestHadoopJavaOtherForm(t *testing.T) {
 	if err := <-done; !errors.Is(err, table.ErrCommitFailed) {
 		t.Errorf("got %v, want a conflict", err)
 	}
-	if p := opened(t, w.ref, ReadOnly).Table.Properties(); p["v"] != "77" || p["k"] != "" {
+	if p := mustOpen(t, w.ref, ReadOnly).Table.Properties(); p["v"] != "77" || p["k"] != "" {
 		t.Errorf("properties %v", p)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/apache/iceberg-go"
@@ -130,7 +129,7 @@ func TestHadoopNewest(t *testing.T) {
 			if tt.hint != "" {
 				w.write(hintName, []byte(tt.hint))
 			}
-			o := opened(t, w.ref, ReadOnly)
+			o := mustOpen(t, w.ref, ReadOnly)
 			if got := filepath.Base(o.Table.MetadataLocation()); got != tt.found {
 				t.Errorf("loaded %q, want %q", got, tt.found)
 			}
@@ -152,7 +151,7 @@ func TestHadoopCommit(t *testing.T) {
 	if err := os.Chtimes(long, w.ago(), w.ago()); err != nil {
 		t.Fatal(err)
 	}
-	o := opened(t, w.ref, ReadWrite)
+	o := mustOpen(t, w.ref, ReadWrite)
 	for i, codec := range []string{"none", "gzip", "GZIP", "none"} {
 		if err := set(t, o, "write.metadata.compression-codec", codec); err != nil {
 			t.Fatal(err)
@@ -166,7 +165,7 @@ func TestHadoopCommit(t *testing.T) {
 	if got := strings.Join(w.names(), " "); got != want || string(w.read(hintName)) != "9" {
 		t.Errorf("the folder holds %s\nthe hint %q", got, w.read(hintName))
 	}
-	again := opened(t, w.ref, ReadOnly).Table
+	again := mustOpen(t, w.ref, ReadOnly).Table
 	if again.Properties()["n"] != "3" || !strings.HasSuffix(again.MetadataLocation(), "/v9.metadata.json") {
 		t.Errorf("loaded %q, %v", again.MetadataLocation(), again.Properties())
 	}
@@ -181,32 +180,13 @@ func TestHadoopCommit(t *testing.T) {
 
 // Eight writers, each of which tries again after a conflict: each version is one writer's, and none is lost.
 func TestHadoopWriters(t *testing.T) {
-	const writers, each = 8, 6
 	w := newWarehouse(t)
-	var wait sync.WaitGroup
-	for n := range writers {
-		o := opened(t, w.ref, ReadWrite)
-		wait.Go(func() {
-			for i := range each {
-				for {
-					err := set(t, o, fmt.Sprint("k", n, ".", i), "v")
-					if err == nil {
-						break
-					}
-					if !errors.Is(err, table.ErrCommitFailed) {
-						t.Error(err)
-						return
-					}
-				}
-			}
-		})
-	}
-	wait.Wait()
-	o := opened(t, w.ref, ReadOnly)
-	if n := len(o.Table.Properties()); n != writers*each || !strings.HasSuffix(o.Table.MetadataLocation(), fmt.Sprintf("/v%d.metadata.json", writers*each+1)) {
+	all := eightWriters(t, w.ref, 6)
+	o := mustOpen(t, w.ref, ReadOnly)
+	if n := len(o.Table.Properties()); n != all || !strings.HasSuffix(o.Table.MetadataLocation(), fmt.Sprintf("/v%d.metadata.json", all+1)) {
 		t.Errorf("%d properties in %q", n, o.Table.MetadataLocation())
 	}
-	if n := len(w.names()); n != writers*each+2 {
+	if n := len(w.names()); n != all+2 {
 		t.Errorf("the folder holds %q", w.names())
 	}
 }
@@ -240,12 +220,12 @@ func TestHadoopErrors(t *testing.T) {
 			}
 		})
 	}
-	if err := set(t, opened(t, w.ref, ReadOnly), "k", "v"); err == nil || !strings.Contains(err.Error(), "a commit is not for this program") {
+	if err := set(t, mustOpen(t, w.ref, ReadOnly), "k", "v"); err == nil || !strings.Contains(err.Error(), "a commit is not for this program") {
 		t.Errorf("a catalog that is open for reading: %v", err)
 	}
 	var refused *refusedError
 	for key, value := range map[string]string{"write.metadata.path": "/elsewhere", "write.metadata.compression-codec": "zstd"} {
-		if err := set(t, opened(t, w.ref, ReadWrite), key, value); !errors.As(err, &refused) || !strings.Contains(err.Error(), key) {
+		if err := set(t, mustOpen(t, w.ref, ReadWrite), key, value); !errors.As(err, &refused) || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

@@ -2,14 +2,11 @@ package catalogs
 
 import (
 	"context"
-	"io"
 	"maps"
 	"slices"
 	"sync"
 	"testing"
 
-	"github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
 	"github.com/apache/thrift/lib/go/thrift"
 	hms "github.com/beltran/gohive/hive_metastore"
 
@@ -34,19 +31,8 @@ type fakeHive struct {
 
 func newFakeHive(t *testing.T) *fakeHive {
 	t.Helper()
-	c, err := Temporary(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.(io.Closer).Close()
-	if err := c.CreateNamespace(t.Context(), table.Identifier{"a"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64})
-	made, err := c.CreateTable(t.Context(), table.Identifier{"a", "t"}, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cat, _ := temporary(t)
+	made := makeTable(t, cat, "a", "t")
 	f := &fakeHive{tables: map[string]*hms.Table{}}
 	for _, name := range []string{"t", "orders", "plain"} {
 		f.tables[name] = &hms.Table{DbName: "a", TableName: name, Owner: "somebody", TableType: "EXTERNAL_TABLE",

@@ -3,10 +3,8 @@ package catalogs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +20,7 @@ import (
 // gives the lock back.
 func TestHiveCommit(t *testing.T) {
 	f := newFakeHive(t)
-	o := opened(t, f.ref("t", "ugi", "me:ours:theirs"), ReadWrite)
+	o := mustOpen(t, f.ref("t", "ugi", "me:ours:theirs"), ReadWrite)
 	before := o.Table.MetadataLocation()
 	if err := errors.Join(set(t, o, "k", "1"), set(t, o, "k", "2")); err != nil {
 		t.Fatal(err)
@@ -34,7 +32,7 @@ func TestHiveCommit(t *testing.T) {
 	if e.Owner != "somebody" || e.Sd.SerdeInfo.Name != "kept" || len(e.Sd.Cols) != 1 || e.Sd.Cols[0].Type != "bigint" || strings.Join(f.ugi, " ") != "me ours theirs" {
 		t.Errorf("entry %v, by %q", e, f.ugi)
 	}
-	if again := opened(t, f.ref("t"), ReadOnly).Table; again.Properties()["k"] != "2" {
+	if again := mustOpen(t, f.ref("t"), ReadOnly).Table; again.Properties()["k"] != "2" {
 		t.Errorf("properties %v", again.Properties())
 	}
 }
@@ -44,7 +42,7 @@ func TestHiveConflict(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		f := newFakeHive(t)
 		f.old = old
-		o := opened(t, f.ref("t"), ReadWrite)
+		o := mustOpen(t, f.ref("t"), ReadWrite)
 		c := o.Catalog.(*metastoreCatalog)
 		stale, _, err := c.find(t.Context(), o.Ref.Identifier)
 		if err != nil {
@@ -63,7 +61,7 @@ func TestHiveConflict(t *testing.T) {
 	}
 	// Between our look under the lock and our change another one comes who takes no lock.
 	f := newFakeHive(t)
-	o := opened(t, f.ref("t"), ReadWrite)
+	o := mustOpen(t, f.ref("t"), ReadWrite)
 	c := o.Catalog.(*metastoreCatalog)
 	stale, _, err := c.find(t.Context(), o.Ref.Identifier)
 	if err != nil {
@@ -84,28 +82,12 @@ func TestHiveConflict(t *testing.T) {
 
 // Eight writers, each of which tries again after a conflict: no commit is lost, by an old server too.
 func TestHiveWriters(t *testing.T) {
-	const writers, each = 8, 3
 	for _, old := range []bool{false, true} {
 		f := newFakeHive(t)
 		f.old = old
-		var wait sync.WaitGroup
-		for w := range writers {
-			o := opened(t, f.ref("t"), ReadWrite)
-			wait.Go(func() {
-				for i := range each {
-					err := set(t, o, fmt.Sprint("k", w, ".", i), "v")
-					for errors.Is(err, table.ErrCommitFailed) {
-						err = set(t, o, fmt.Sprint("k", w, ".", i), "v")
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		wait.Wait()
-		if n := len(opened(t, f.ref("t"), ReadOnly).Table.Properties()); n != writers*each || f.changes != n {
-			t.Errorf("%d of %d commits, %d changes", n, writers*each, f.changes)
+		all := eightWriters(t, f.ref("t"), 3)
+		if n := len(mustOpen(t, f.ref("t"), ReadOnly).Table.Properties()); n != all || f.changes != n {
+			t.Errorf("%d of %d commits, %d changes", n, all, f.changes)
 		}
 	}
 }
@@ -114,7 +96,7 @@ func TestHiveWriters(t *testing.T) {
 func TestHiveOutcome(t *testing.T) {
 	for _, lands := range []bool{true, false} {
 		f := newFakeHive(t)
-		o := opened(t, f.ref("t"), ReadWrite)
+		o := mustOpen(t, f.ref("t"), ReadWrite)
 		was, _ := f.state()
 		f.alter = func(land func()) error {
 			if lands {
@@ -136,7 +118,7 @@ func TestHiveOutcome(t *testing.T) {
 // A lock that another holds is waited for no longer than the call may take.
 func TestHiveLocked(t *testing.T) {
 	f := newFakeHive(t)
-	o := opened(t, f.ref("t"), ReadWrite)
+	o := mustOpen(t, f.ref("t"), ReadWrite)
 	f.holder, f.last = 99, 100
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -196,7 +178,7 @@ func TestHiveErrors(t *testing.T) {
 	}
 	f.refuse = nil
 	// The second address answers.
-	opened(t, away("thrift://127.0.0.1:1,"+f.address), ReadOnly)
+	mustOpen(t, away("thrift://127.0.0.1:1,"+f.address), ReadOnly)
 }
 
 // A Hive catalog is named by its addresses.

@@ -10,9 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/apache/iceberg-go"
-	"github.com/apache/iceberg-go/table"
-
 	"icepipe/pkg/rows"
 )
 
@@ -36,19 +33,8 @@ type answer struct {
 
 func newFakeREST(t *testing.T) *fakeREST {
 	t.Helper()
-	c, err := Temporary(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.(io.Closer).Close()
-	if err := c.CreateNamespace(t.Context(), table.Identifier{"a"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64})
-	made, err := c.CreateTable(t.Context(), table.Identifier{"a", "t"}, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cat, _ := temporary(t)
+	made := makeTable(t, cat, "a", "t")
 	metadata, err := os.ReadFile(strings.TrimPrefix(made.MetadataLocation(), "file://"))
 	if err != nil {
 		t.Fatal(err)
@@ -114,14 +100,4 @@ func (f *fakeREST) ref(properties ...string) Ref {
 		r.Properties[key] = value
 	}
 	return r
-}
-
-func opened(t *testing.T, ref Ref, mode Mode) *Opened {
-	t.Helper()
-	o, err := Open(t.Context(), ref, mode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { o.Close() })
-	return o
 }

@@ -25,7 +25,7 @@ func TestOpenREST(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := opened(t, ref, ReadOnly)
+	o := mustOpen(t, ref, ReadOnly)
 	if got := o.Table.Identifier(); !slices.Equal(got, []string{"a", "t"}) {
 		t.Errorf("table %s", got)
 	}
@@ -53,7 +53,7 @@ func TestRESTPercent(t *testing.T) {
 	}
 	ref := f.ref()
 	ref.Identifier = []string{"a", "%74"}
-	o := opened(t, ref, ReadWrite)
+	o := mustOpen(t, ref, ReadWrite)
 	if _, _, err := o.Catalog.CommitTable(t.Context(), ref.Identifier, nil, nil); !errors.Is(err, table.ErrCommitFailed) {
 		t.Error(err)
 	}
@@ -71,7 +71,7 @@ func TestRESTPercent(t *testing.T) {
 // TestRESTReadOnly: nothing is written by a catalog that is opened to read.
 func TestRESTReadOnly(t *testing.T) {
 	f := newFakeREST(t)
-	source, destination := opened(t, f.ref(), ReadOnly), opened(t, f.ref(), ReadWrite)
+	source, destination := mustOpen(t, f.ref(), ReadOnly), mustOpen(t, f.ref(), ReadWrite)
 	if _, _, err := source.Catalog.CommitTable(t.Context(), source.Table.Identifier(), nil, nil); err == nil || !strings.Contains(err.Error(), "not for this program") {
 		t.Errorf("a commit to a source: %v", err)
 	}
@@ -218,7 +218,7 @@ func TestRESTFiles(t *testing.T) {
 	// Credentials that have ended already, so that they are renewed each time; their endpoint is not there.
 	vended := fmt.Sprintf(`{"metadata-location": %q, "metadata": %s, "config": {}, "storage-credentials": [{"prefix": "/", "config": {"s3.session-token-expires-at-ms": "1"}}]}`, loaded.Location, loaded.Metadata)
 	f.answers["GET /namespaces/a/tables/t"] = answer{200, vended}
-	o := opened(t, f.ref(), ReadOnly)
+	o := mustOpen(t, f.ref(), ReadOnly)
 	loads := func() (n int) {
 		f.mu.Lock()
 		defer f.mu.Unlock()

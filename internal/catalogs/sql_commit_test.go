@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/apache/iceberg-go"
@@ -18,6 +19,31 @@ func set(t *testing.T, o *Opened, key, value string, requirements ...table.Requi
 	_, _, err := o.Catalog.CommitTable(t.Context(), o.Ref.Identifier, requirements,
 		[]table.Update{table.NewSetPropertiesUpdate(iceberg.Properties{key: value})})
 	return err
+}
+
+// eightWriters has as many set properties of a table, so many each and no two of one name, and try again after a
+// conflict. It returns how many commits they made.
+func eightWriters(t *testing.T, ref Ref, each int) int {
+	t.Helper()
+	const writers = 8
+	var wait sync.WaitGroup
+	for w := range writers {
+		o := mustOpen(t, ref, ReadWrite)
+		wait.Go(func() {
+			for i := range each {
+				err := table.ErrCommitFailed
+				for errors.Is(err, table.ErrCommitFailed) {
+					err = set(t, o, fmt.Sprint("k", w, ".", i), "v")
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return writers * each
 }
 
 // Commits on commits of our own and on those of others leave the table that the library's way leaves, in

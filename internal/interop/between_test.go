@@ -3,11 +3,9 @@
 package interop
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,11 +17,10 @@ import (
 // A party is PyIceberg and Spark, which do something to a destination while a job is stopped: see
 // testdata/interop/between.py.
 type party struct {
-	t     *testing.T
-	bin   string
-	dir   string
-	tell  io.WriteCloser
-	hears *bufio.Reader
+	t    *testing.T
+	bin  string
+	dir  string
+	talk *conversation
 }
 
 func newParty(t *testing.T) *party { return newPartyOf(t, "between.py") }
@@ -34,24 +31,9 @@ func newPartyOf(t *testing.T, script string, args ...string) *party {
 	root := checkout(t)
 	p := &party{t: t, bin: build(t, root), dir: t.TempDir()}
 	cmd := exec.Command(filepath.Join(dependencies(t, root), "venv", "bin", "python"), append([]string{filepath.Join(root, "testdata", "interop", script), p.dir}, args...)...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	var err error
-	if p.tell, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.hears = bufio.NewReader(out)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.tell.Close()
-		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Errorf("the other party ended with %v and said\n%s", err, &said)
+	p.talk = converse(t, cmd, func(err error, said string) {
+		if err != nil || t.Failed() {
+			t.Errorf("the other party ended with %v and said\n%s", err, said)
 		}
 	})
 	p.answer()
@@ -72,7 +54,7 @@ func (p *party) do(what, table string, more ...any) map[string]any {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if _, err := p.tell.Write(append(line, '\n')); err != nil {
+	if _, err := p.talk.in.Write(append(line, '\n')); err != nil {
 		p.t.Fatalf("%s: %v", what, err)
 	}
 	return p.answer()
@@ -80,7 +62,7 @@ func (p *party) do(what, table string, more ...any) map[string]any {
 
 func (p *party) answer() map[string]any {
 	p.t.Helper()
-	line, err := p.hears.ReadBytes('\n')
+	line, err := p.talk.out.ReadBytes('\n')
 	if err != nil {
 		p.t.Fatalf("no answer: %v", err)
 	}

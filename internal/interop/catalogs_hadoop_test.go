@@ -3,8 +3,6 @@
 package interop
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -62,9 +60,8 @@ func (e *everywhere) cloudErrors(t *testing.T) {
 
 // A sparkFolder is Spark with its HadoopCatalog over the folder of the catalog hadoop.
 type sparkFolder struct {
-	t   *testing.T
-	in  io.WriteCloser
-	out *bufio.Reader
+	t *testing.T
+	*conversation
 }
 
 // startSpark starts it; it ends with the test.
@@ -72,26 +69,11 @@ func (e *everywhere) startSpark(t *testing.T) *sparkFolder {
 	t.Helper()
 	cmd := exec.Command(e.python, filepath.Join(e.root, "testdata", "interop", "hadoop_spark.py"), filepath.Join(e.dir, "hadoop"))
 	cmd.Dir, cmd.Env = e.dir, environment(program{dir: e.dir})
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close() // which ends it
-		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Logf("Spark: %v\n%s", err, said.String())
+	return &sparkFolder{t, converse(t, cmd, func(err error, said string) {
+		if err != nil || t.Failed() {
+			t.Logf("Spark: %v\n%s", err, said)
 		}
-	})
-	return &sparkFolder{t, in, bufio.NewReader(out)}
+	})}
 }
 
 // ask gives a command.

@@ -135,15 +135,8 @@ func (e *everywhere) states(list []place) (found []tableState) {
 // run runs a pipe of programs, of which env is the environment beside the plain one.
 func (e *everywhere) run(env []string, stages ...[]string) (run, string) {
 	e.t.Helper()
-	var list []program
-	for _, args := range stages {
-		if !filepath.IsAbs(args[0]) {
-			args = append([]string{filepath.Join(e.bin, args[0])}, args[1:]...)
-		}
-		list = append(list, program{args: args, dir: e.dir, env: env})
-	}
 	var out bytes.Buffer
-	made := pipe(e.t, list, &out)
+	made := pipe(e.t, programsOf(e.bin, program{dir: e.dir, env: env}, stages), &out)
 	e.Lock()
 	defer e.Unlock()
 	e.runs = append(e.runs, made...)

@@ -3,7 +3,6 @@
 package interop
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -53,31 +52,16 @@ func serve(t *testing.T, path string, args ...string) string {
 // begin is serve for a server that is slow to start: the address comes when it is asked for.
 func begin(t *testing.T, path string, args ...string) func() string {
 	t.Helper()
-	server := exec.Command(path, args...)
-	in, err := server.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var said bytes.Buffer
-	server.Stderr = &said
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close() // which ends it
-		if err := server.Wait(); err != nil || said.Len() > 0 {
-			t.Logf("the server: %v\n%s", err, said.String())
+	server := converse(t, exec.Command(path, args...), func(err error, said string) {
+		if err != nil || said != "" {
+			t.Logf("the server: %v\n%s", err, said)
 		}
 	})
 	return func() string {
 		t.Helper()
-		line, err := bufio.NewReader(out).ReadString('\n')
+		line, err := server.out.ReadString('\n')
 		if err != nil {
-			t.Fatalf("the server did not start: %v\n%s", err, said.String())
+			t.Fatalf("the server did not start: %v\n%s", err, server.said.String())
 		}
 		return strings.TrimSpace(line)
 	}

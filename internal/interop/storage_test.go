@@ -138,15 +138,8 @@ func (s *shed) look(spark bool, list ...goods) []found {
 // run runs a pipe of programs where the configuration is.
 func (s *shed) run(env []string, stages ...[]string) (run, string) {
 	s.t.Helper()
-	var list []program
-	for _, args := range stages {
-		if !filepath.IsAbs(args[0]) {
-			args = append([]string{filepath.Join(s.bin, args[0])}, args[1:]...)
-		}
-		list = append(list, program{args: args, dir: s.dir, env: env})
-	}
 	var out bytes.Buffer
-	made := pipe(s.t, list, &out)
+	made := pipe(s.t, programsOf(s.bin, program{dir: s.dir, env: env}, stages), &out)
 	for _, r := range made[:len(made)-1] {
 		if r.code != 0 && made[len(made)-1].code == 0 {
 			s.t.Error(told(made))

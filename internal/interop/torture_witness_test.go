@@ -3,12 +3,10 @@
 package interop
 
 import (
-	"bufio"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -16,10 +14,7 @@ import (
 
 // A witness is a Python process, torture.py, that makes tables and reads them by PyIceberg and DuckDB.
 // One goroutine at a time asks it.
-type witness struct {
-	in  io.Writer
-	out *bufio.Reader
-}
+type witness struct{ *conversation }
 
 // A testimony is what it answers.
 type testimony struct {
@@ -32,24 +27,11 @@ type testimony struct {
 func (r *rack) witness(t *testing.T) *witness {
 	t.Helper()
 	cmd := exec.Command(r.python, filepath.Join(r.root, "testdata", "interop", "torture.py"))
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("torture.py: %v", err)
+	return &witness{converse(t, cmd, func(err error, said string) {
+		if err != nil {
+			t.Errorf("torture.py: %v\n%s", err, said)
 		}
-	})
-	return &witness{in: in, out: bufio.NewReader(out)}
+	})}
 }
 
 // ask makes a request about a folder. What is wrong there is an error.

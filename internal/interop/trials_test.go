@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -48,4 +49,16 @@ func seedOf(t *testing.T) int64 {
 		t.Fatalf("ICEPIPE_SEED: %v", err)
 	}
 	return seed
+}
+
+// programsOf are command lines as programs like one: those named without a folder are in bin.
+func programsOf(bin string, like program, lines [][]string) (list []program) {
+	for _, args := range lines {
+		if !filepath.IsAbs(args[0]) {
+			args = append([]string{filepath.Join(bin, args[0])}, args[1:]...)
+		}
+		like.args = args
+		list = append(list, like)
+	}
+	return list
 }

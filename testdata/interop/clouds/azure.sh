@@ -17,23 +17,15 @@ dir=$(cd "$dir" && pwd)
   fi
 ) 9>"$dir/lock"
 
-server=
-trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true' EXIT
-trap 'exit 0' TERM INT
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-  port=$((20000 + RANDOM % 12000))
-  node "$dir/node_modules/.bin/azurite-blob" --silent --disableTelemetry --skipApiVersionCheck --location "$data" \
-    --blobHost 127.0.0.1 --blobPort "$port" >"$data/server.log" 2>&1 </dev/null &
-  server=$!
-  while kill -0 "$server" 2>/dev/null; do
-    if [ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$port/devstoreaccount1?comp=list")" != 000 ]; then
-      break 2
-    fi
-    sleep 0.1
-  done
-  server=
-done
-[ -n "$server" ] || { cat "$data/server.log" >&2; exit 1; }
+. "$(dirname "${BASH_SOURCE[0]}")/../port.sh"
+
+start() {
+  exec node "$dir/node_modules/.bin/azurite-blob" --silent --disableTelemetry --skipApiVersionCheck --location "$data" \
+    --blobHost 127.0.0.1 --blobPort "$port"
+}
+ready() {
+  [ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$port/devstoreaccount1?comp=list")" != 000 ]
+}
+on_free_port "$data/server.log"
 echo "http://127.0.0.1:$port"
-cat <&0 >/dev/null &
-wait -n || true
+until_told

@@ -17,23 +17,16 @@ program=$bin/fake-gcs-server-$version
   fi
 ) 9>"$bin/lock"
 
-server=
-trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true' EXIT
-trap 'exit 0' TERM INT
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-  port=$((20000 + RANDOM % 12000))
-  "$program" -scheme http -host 127.0.0.1 -port "$port" -public-host "127.0.0.1:$port" -backend memory >/dev/null 2>"$bin/log.$port" </dev/null &
-  server=$!
-  while kill -0 "$server" 2>/dev/null; do
-    if curl -fsS -o /dev/null -X POST -H 'Content-Type: application/json' -d "{\"name\":\"$bucket\"}" "http://127.0.0.1:$port/storage/v1/b?project=p" 2>/dev/null; then
-      break 2
-    fi
-    sleep 0.1
-  done
-  server=
-done
-[ -n "$server" ] || { cat "$bin/log.$port" >&2; exit 1; }
-rm -f "$bin/log.$port"
+. "$(dirname "${BASH_SOURCE[0]}")/../port.sh"
+log=$(mktemp)
+
+start() {
+  exec "$program" -scheme http -host 127.0.0.1 -port "$port" -public-host "127.0.0.1:$port" -backend memory
+}
+ready() {
+  curl -fsS -o /dev/null -X POST -H 'Content-Type: application/json' -d "{\"name\":\"$bucket\"}" "http://127.0.0.1:$port/storage/v1/b?project=p" 2>/dev/null
+}
+on_free_port "$log"
+rm "$log"
 echo "http://127.0.0.1:$port"
-cat <&0 >/dev/null &
-wait -n || true
+until_told

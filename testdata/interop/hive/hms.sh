@@ -13,6 +13,7 @@ jars=$(echo "$1"/lib/python3*/site-packages/pyspark/jars)
 mkdir -p "$2"
 data=$(cd "$2" && pwd)
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/../port.sh"
 
 property() { echo "<property><name>$1</name><value>$2</value></property>"; }
 cat >"$data/hive-site.xml" <<END
@@ -31,30 +32,13 @@ opens=
 for package in java.lang java.net java.util java.util.concurrent java.nio sun.nio.ch; do
   opens="$opens --add-opens=java.base/$package=ALL-UNNAMED"
 done
-server=
-trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true' EXIT
-trap 'exit 0' TERM INT
-
 cd "$data"
-for _ in 1 2 3 4 5; do
-  port=$((20000 + RANDOM % 12000))
-  java -Xmx512m -Djava.io.tmpdir="$data" $opens -Dderby.stream.error.file="$data/derby.log" -cp "$data:$jars/*" \
-    "$here/Metastore.java" -p "$port" >"$data/server.log" 2>&1 </dev/null &
-  server=$!
-  while kill -0 "$server" 2>/dev/null; do
-    if (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-      break 2
-    fi
-    sleep 0.1
-  done
-  server=
-done
-if [ -z "$server" ]; then
-  cat "$data/server.log" >&2
-  exit 1
-fi
+start() {
+  # shellcheck disable=SC2086 # options are words
+  exec java -Xmx512m -Djava.io.tmpdir="$data" $opens -Dderby.stream.error.file="$data/derby.log" -cp "$data:$jars/*" \
+    "$here/Metastore.java" -p "$port"
+}
+ready() { (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+on_free_port "$data/server.log"
 echo "thrift://127.0.0.1:$port"
-
-# Wait for the end of stdin or of the server, whichever is first.
-cat <&0 >/dev/null &
-wait -n || true
+until_told

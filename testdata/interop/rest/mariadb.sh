@@ -43,28 +43,13 @@ create user if not exists icepipe@'127.0.0.1' identified by 'icepipe-secret';
 grant all on *.* to icepipe@'127.0.0.1' with grant option;
 SQL
 
-server=
-stop() { [ -z "$server" ] || { kill -TERM "$server" 2>/dev/null && wait "$server"; } || true; }
-trap stop EXIT
-trap 'exit 0' TERM INT
+. "$(dirname "${BASH_SOURCE[0]}")/../port.sh"
 
-for _ in 1 2 3 4 5 6 7 8 9 10; do
-  port=$((20000 + RANDOM % 12000))
-  "${run[@]}" "--port=$port" --bind-address=127.0.0.1 --skip-name-resolve "--socket=$data/socket" \
-    "--pid-file=$data/pid" "--init-file=$data/init.sql" >"$data/server.log" 2>&1 </dev/null &
-  server=$!
-  while kill -0 "$server" 2>/dev/null; do
-    if grep -qs "ready for connections" "$data/server.log"; then break 2; fi
-    sleep 0.05
-  done
-  server=
-done
-if [ -z "$server" ]; then
-  cat "$data/server.log" >&2
-  exit 1
-fi
+start() {
+  exec "${run[@]}" "--port=$port" --bind-address=127.0.0.1 --skip-name-resolve "--socket=$data/socket" \
+    "--pid-file=$data/pid" "--init-file=$data/init.sql"
+}
+ready() { grep -qs "ready for connections" "$data/server.log"; }
+on_free_port "$data/server.log"
 echo "mysql+pymysql://icepipe:icepipe-secret@127.0.0.1:$port/iceberg"
-
-# Wait for the end of stdin or of the server, whichever is first.
-cat <&0 >/dev/null &
-wait -n || true
+until_told

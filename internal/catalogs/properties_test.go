@@ -59,6 +59,9 @@ func TestTableProperties(t *testing.T) {
 			case what == "honoured" && look != nil, what == "refused" && look != nil, what == "ignored" && look != nil:
 				look(t, b)
 			case what == "ignored" && ignoredValues[name] != "":
+				if testing.Short() {
+					return // what nothing looks at races with nothing
+				}
 				b.same(t, strings.Replace(name, "NAME", "id", 1), ignoredValues[name])
 			default:
 				t.Errorf("it is %q in the document, and nothing here tries it", what)

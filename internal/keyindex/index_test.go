@@ -17,6 +17,9 @@ func TestAgainstModel(t *testing.T) {
 		for _, memory := range []int64{1, 1 << 10, 9 << 10, 64 << 10, 1 << 20} {
 			t.Run(fmt.Sprintf("%s in %d", shape.name, memory), func(t *testing.T) {
 				records := 25_000
+				if testing.Short() {
+					records = 5_000
+				}
 				if memory == 1 {
 					records = 300 // each makes a run
 				}

@@ -10,12 +10,15 @@ import (
 
 // A job of many commits leaves few delete files of a data file, and few manifests.
 func TestUpsertMany(t *testing.T) {
-	const n = 40
+	n := 40
+	if testing.Short() {
+		n = 12
+	}
 	for version := 2; version <= 3; version++ {
 		tbl := newTable(t, idAndText(), unpartitioned(), fmt.Sprintf("version=%d", version), "commit.manifest.min-count-to-merge=5")
 		appended(t, tbl, 0, ids(1, n))
-		for i := int64(1); i <= n; i++ {
-			upserted(t, tbl, i, MergeOnRead, fmt.Sprintf(`[{"id":%d,"p":"new"}]`, i))
+		for i := 1; i <= n; i++ {
+			upserted(t, tbl, int64(i), MergeOnRead, fmt.Sprintf(`[{"id":%d,"p":"new"}]`, i))
 			soundSummary(t, tbl, 0)
 		}
 		var want []string

@@ -55,6 +55,9 @@ func TestUpsertMeetsOthers(t *testing.T) {
 		}
 	}
 	for version, of := range modes {
+		if testing.Short() && version < 3 {
+			continue
+		}
 		for _, mode := range of {
 			for name, c := range map[string]struct {
 				do       func(*testing.T, *job, int)

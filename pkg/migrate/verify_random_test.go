@@ -228,6 +228,9 @@ func layouts() int {
 	if os.Getenv("ICEPIPE_TORTURE") != "" {
 		return 1000
 	}
+	if testing.Short() {
+		return layoutCases / 4
+	}
 	return layoutCases
 }
 

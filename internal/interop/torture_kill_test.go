@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -109,7 +110,7 @@ const stride = 41
 func (r *rack) step(s scene, f torture.Fault) int {
 	switch {
 	case r.all:
-		return 1
+		return every()
 	case s.mode != "":
 		return 10 * stride
 	case !slices.Contains([]string{"renameat", "unlink", "unlinkat"}, f.Call):
@@ -118,6 +119,15 @@ func (r *rack) step(s scene, f torture.Fault) int {
 		return 3
 	}
 	return 1
+}
+
+// every is the distance of the calls that are tried where all are asked for: ICEPIPE_EVERY, for as much as time allows.
+func every() int {
+	n, err := strconv.Atoi(os.Getenv("ICEPIPE_EVERY"))
+	if err != nil {
+		return 1
+	}
+	return max(1, n)
 }
 
 // testKill kills each program at its k-th system call of a kind, for k = 1, 2, … until none is left,

@@ -5,7 +5,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEPS        := $(or $(ICEPIPE_DEPS),$(CURDIR)/.cache/interop)
 FUZZTIME    ?= 30s
 ROWS        ?= 10000000
-TORTURES    ?= Torture|CommitFaults|TwoCopies|EightWriters|FlatCost|FilterFixtures|FilterRandom|UpsertCommit|UpsertMerge|UpsertTwins|UpsertBetween|Catalogs|Storage|Clouds|CopyRandom|VerifyAndUndo|VerifyFixtures
+TORTURES    ?= Torture|CommitFaults|TwoCopies|EightWriters|FlatCost|FilterFixtures|FilterRandom|UpsertCommit|UpsertMerge|UpsertTwins|UpsertBetween|Catalogs|Storage|Clouds|CopyRandom|VerifyAndUndo|VerifyFixtures|Overwrite|FilterWitnesses
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test check format tidy vet staticcheck race interop torture memory bench fuzz

@@ -94,9 +94,9 @@ func (e *everywhere) pairs(t *testing.T) {
 		made = append(made, src)
 		for j, to := range placesOfCatalogs {
 			dst := place{Catalog: to, Identifier: []string{"d" + storage(to), "from_" + from}}
-			every := 2
+			every := 3
 			if strings.Contains(from+to, "_s3") {
-				every = 4
+				every = 5
 			}
 			if to == "hadoop_s3" || !tortures() && (i+j)%every != 0 {
 				continue

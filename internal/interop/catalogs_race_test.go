@@ -21,7 +21,7 @@ import (
 // writers: eight programs at once append to one table. Each commit is a compare-and-swap: nothing is lost, nothing
 // is there twice. (Glue is not among them: moto checks no versions.)
 func (e *everywhere) writers(t *testing.T) {
-	const programs, each = 8, 6
+	const programs, each = 8, 4
 	for _, kind := range []string{"postgres", "mariadb", "hive", "hadoop"} {
 		dst := place{Catalog: kind, Identifier: []string{"w", "dst"}}
 		list := []place{dst}

@@ -35,8 +35,8 @@ type difference struct {
 }
 
 // TestFilterWitnesses holds the number of rows that filters select against PyIceberg's and Spark's. What they
-// say otherwise stands in filter_differences.json with the reason; a difference that is not seen any more
-// fails as well.
+// say otherwise stands in filter_differences.json with the reason; with ICEPIPE_TORTURE=1, which asks twice as much, a
+// difference that is not seen any more fails as well.
 func TestFilterWitnesses(t *testing.T) {
 	l := openTables(t)
 	if len(l.only) > 0 {
@@ -79,7 +79,7 @@ func TestFilterWitnesses(t *testing.T) {
 		say("%5.1f s  %d filters asked of %s, %d answers differ", time.Since(began).Seconds(), len(questions), engine, differ)
 	}
 	for i, d := range known {
-		if !seen[i] {
+		if !seen[i] && tortures() { // which asks all questions
 			t.Errorf("%s does not differ any more on %s, %s (%s): take the line out", d.Engine, d.Table, d.Filter, d.Reason)
 		}
 	}
@@ -104,7 +104,11 @@ func (l *lab) witnessQuestions(t *testing.T) []witnessQuestion {
 		tbl := sourceTable(t, filepath.Join(l.out, f.DB), f.Catalog, f.Identifier)
 		all := canonicalRows(t, filepath.Join(l.out, f.Expected["source"]))
 		for _, column := range tbl.Schema().Fields() {
-			for _, q := range questions(column, all, 2) {
+			most := 2
+			if !tortures() {
+				most = 1
+			}
+			for _, q := range questions(column, all, most) {
 				got, _, err := selected(t.Context(), tbl, q.text, []string{}, false)
 				if err != nil {
 					t.Fatalf("%s: %s: %v", f.Name, q.text, err)

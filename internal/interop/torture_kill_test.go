@@ -103,7 +103,7 @@ func (r *rack) scenes() []scene {
 }
 
 // stride is the distance of the calls in a sample.
-const stride = 41
+const stride = 61
 
 // step is the distance of the calls that a fault is made at. Of those that make a change real the sample
 // kills at each and fails every third, in appends. In upserts it has a few calls alone.

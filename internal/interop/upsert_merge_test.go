@@ -18,7 +18,7 @@ import (
 // ICEPIPE_SEED repeats a run, and ONLY some of its upserts by number.
 func TestUpsertMerge(t *testing.T) {
 	root := checkout(t)
-	seed, count := seedOf(t), 10
+	seed, count := seedOf(t), 6
 	if tortures() {
 		count = 240
 	}

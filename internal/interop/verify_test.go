@@ -112,7 +112,7 @@ func TestVerifyFixtures(t *testing.T) {
 	}
 	var moves []*move
 	for i := range l.tables {
-		if f := &l.tables[i]; f.appends() && f.ExpectError == "" && (tortures() || i%2 == 0 || len(l.only) > 0) {
+		if f := &l.tables[i]; f.appends() && f.ExpectError == "" && (tortures() || i%3 == 0 || len(l.only) > 0) {
 			m := l.plain(t, f, byMigrate)
 			m.checkpoint = true
 			moves = append(moves, m)
@@ -122,7 +122,7 @@ func TestVerifyFixtures(t *testing.T) {
 	slices.SortFunc(done, func(a, b result) int { return cmp.Compare(a.o.move.id(), b.o.move.id()) })
 	least := leastVerified
 	if !tortures() {
-		least /= 2
+		least /= 3
 	}
 	if len(l.only) == 0 && (len(done) < least || back < least*2/3) {
 		t.Errorf("%d fixtures are verified, %d of them back", len(done), back)

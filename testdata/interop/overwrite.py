@@ -3,7 +3,8 @@
 and nested columns, are made by Spark, twice each. icepipe overwrites partitions of the one; what is to be
 there is said by Spark's dynamic INSERT OVERWRITE of the other where the spec never changed, by Spark's own
 partition functions where it did, and by PyIceberg's dynamic_partition_overwrite where it can. Spark and
-PyIceberg read the result. Prints what is wrong, and exits 1 then.
+PyIceberg read the result. Prints what is wrong, and exits 1 then. Without ICEPIPE_TORTURE=1 each case has two of
+the three versions.
 """
 
 import math
@@ -215,8 +216,10 @@ def main():
     for catalog in ("src", "dst"):
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog}.lab")
     wrong, number = [], 0
-    for case in CASES:
+    for i, case in enumerate(CASES):
         for version in (1, 2, 3):
+            if os.environ.get("ICEPIPE_TORTURE") != "1" and (i + version) % 3 == 0:
+                continue
             if version == 1 and case[0] in ("composite", "grown_more", "void"):
                 continue
             number += 1

@@ -98,7 +98,7 @@ func TestCountsThatNobodyKnows(t *testing.T) {
 	}
 	w := newWriter(t, copyConfig(t, schema, nil))
 	for range 2 { // row groups
-		if err := w.Take(t.Context(), partOf(s, schema, 0), 2); err != nil {
+		if err := w.Take(t.Context(), partOf(s, schema, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

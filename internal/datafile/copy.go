@@ -44,8 +44,8 @@ type copying struct {
 	taken  *rows.Part // the others
 }
 
-// copying says how a part of n rows is copied, or why it is not.
-func (p *plan) copying(part *rows.Part, n int64) (*copying, error) {
+// copying says how a part is copied, or why it is not.
+func (p *plan) copying(part *rows.Part) (*copying, error) {
 	c := p.cfg.Copy
 	if c.Mode == CopyNever {
 		return nil, errNoCopy
@@ -54,18 +54,21 @@ func (p *plan) copying(part *rows.Part, n int64) (*copying, error) {
 	if !ok || len(part.Leaves) != len(p.shape.fields) {
 		return nil, errors.New("it is not from a file")
 	}
-	out, err := p.copyingOf(source, part, n)
+	out, err := p.copyingOf(source, part)
 	if err != nil {
 		return nil, fmt.Errorf("file %q, row group %d cannot be copied: %w", source.Path, part.Ordinal, err)
 	}
 	return out, nil
 }
 
-func (p *plan) copyingOf(source *Source, part *rows.Part, n int64) (*copying, error) {
-	if p.sort.sorts() {
+func (p *plan) copyingOf(source *Source, part *rows.Part) (*copying, error) {
+	n := part.GroupRows
+	switch {
+	case p.sort.sorts():
 		return nil, errors.New("the destination has a sort order, and its rows are to be sorted")
-	}
-	if part.From != 0 || n != part.GroupRows {
+	case part.Mask.Count(0, n) < n:
+		return nil, errors.New("some of its rows are deleted, or do not pass the filter")
+	case !part.Whole():
 		return nil, errors.New("its rows go into more than one batch; --batch-rows auto makes batches of whole row groups")
 	}
 	if p.cfg.Copy.Mode == CopyAuto && n < p.cfg.Copy.Rows && groupBytes(source, part.Ordinal) < smallGroup {

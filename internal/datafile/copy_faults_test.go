@@ -209,7 +209,7 @@ func TestCopyGivenUp(t *testing.T) {
 		c.Release()
 	}
 	w := newWriter(t, copyConfig(t, idText, nil))
-	if err := w.Take(t.Context(), partOf(source, idText, 0), 500); err != nil {
+	if err := w.Take(t.Context(), partOf(source, idText, 0)); err != nil {
 		t.Fatal(err)
 	}
 	w.Abort()

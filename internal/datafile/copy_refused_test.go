@@ -37,6 +37,7 @@ func TestNotCopied(t *testing.T) {
 		{"another zone", prim.Timestamp, opt(1, "c", prim.TimestampTz), `[{"c":"2024-01-01T00:00:00"}]`, nil, nil, `column "c": INT64 of the file`},
 		{"null into required", prim.Int32, req(1, "c", prim.Int32), `[{"c":null}]`, nil, nil, `column "c": it is required, and the file does not say that there are no nulls`},
 		{"a part", prim.Int32, opt(1, "c", prim.Int32), `[{"c":1},{"c":2}]`, nil, func(_ *Config, p *rows.Part) { p.From = 1 }, "its rows go into more than one batch"},
+		{"masked", prim.Int32, opt(1, "c", prim.Int32), `[{"c":1},{"c":2}]`, nil, func(_ *Config, p *rows.Part) { p.Mask = rows.Mask{2} }, "some of its rows are deleted, or do not pass the filter"},
 		{"sorted", prim.Int32, opt(1, "c", prim.Int32), `[{"c":1}]`, nil, func(c *Config, _ *rows.Part) { c.SortOrder = sorted }, "the destination has a sort order"},
 		{"two partitions", prim.Int32, opt(1, "c", prim.Int32), `[{"c":1},{"c":2}]`, nil, func(c *Config, _ *rows.Part) { c.Spec = spec(by(1, 1000, "p", iceberg.IdentityTransform{})) }, `more than one value of partition field "p"`},
 		{"made", prim.Int32, opt(1, "c", prim.Int32), `[{"c":1}]`, nil, func(_ *Config, p *rows.Part) { p.Leaves[0] = rows.Opaque }, `column "c": its values are made`},
@@ -54,13 +55,13 @@ func TestNotCopied(t *testing.T) {
 			if tt.with != nil {
 				tt.with(&cfg, p)
 			}
-			_, err := newWriter(t, cfg).Takes(p, p.GroupRows-p.From)
+			_, err := newWriter(t, cfg).Takes(p)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), fmt.Sprintf("file %q, row group 0", source.Path)) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 		})
 	}
-	if _, err := newWriter(t, config(t, one, nil)).Takes(&rows.Part{}, 1); err != nil {
+	if _, err := newWriter(t, config(t, one, nil)).Takes(&rows.Part{}); err != nil {
 		t.Errorf("refused where copying is not asked for: %v", err)
 	}
 }

@@ -100,7 +100,8 @@ func columnsOf(s *iceberg.Schema) (flat []int, nested [][]int) {
 // partOf is a whole row group of a file with columns in the order of the schema that it was written by.
 func partOf(s *Source, schema *iceberg.Schema, group int) *rows.Part {
 	flat, nested := columnsOf(schema)
-	return &rows.Part{Path: s.Path, Ordinal: group, GroupRows: s.Reader.MetaData().RowGroup(group).NumRows(), File: s, Leaves: flat, Nested: nested}
+	n := s.Reader.MetaData().RowGroup(group).NumRows()
+	return &rows.Part{Path: s.Path, Ordinal: group, GroupRows: n, To: n, File: s, Leaves: flat, Nested: nested}
 }
 
 // copyAll takes all row groups of a source as one batch.
@@ -108,11 +109,11 @@ func copyAll(t *testing.T, w *Writer, s *Source, schema *iceberg.Schema) ([]iceb
 	t.Helper()
 	for g := range s.Reader.NumRowGroups() {
 		p := partOf(s, schema, g)
-		if _, err := w.Takes(p, p.GroupRows); err != nil {
+		if _, err := w.Takes(p); err != nil {
 			w.Abort()
 			return nil, Bytes{}, err
 		}
-		if err := w.Take(t.Context(), p, p.GroupRows); err != nil {
+		if err := w.Take(t.Context(), p); err != nil {
 			w.Abort()
 			return nil, Bytes{}, err
 		}
@@ -237,14 +238,14 @@ func TestCopyFits(t *testing.T) {
 		source := localSource(t, rb, 3)
 		p := partOf(source, from, 0)
 		p.Leaves, p.Nested = append(p.Leaves, rows.Nulls, rows.Nulls), append(p.Nested, nil, nil)
-		if ok, err := w.Takes(p, 3); !ok {
+		if ok, err := w.Takes(p); !ok {
 			t.Fatal("not taken", err)
 		}
 		if err := w.Write(t.Context(), want); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if err := w.Take(t.Context(), p, 3); err != nil {
+			if err := w.Take(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -17,8 +17,10 @@ type decoded struct {
 	rows   int
 	def    []int16 // nil where the leaf is required
 	values int
+	kind   parquet.Type
 
 	levels []int16 // that def is a part of
+	kept   []int32 // places of values
 
 	i32   []int32
 	i64   []int64
@@ -33,7 +35,7 @@ type decoded struct {
 // read takes n rows at most from one page.
 func (d *decoded) read(chunk file.ColumnChunkReader, n int64, optional bool) (int64, error) {
 	k := int(n)
-	d.def = nil
+	d.def, d.kind = nil, chunk.Type()
 	if optional {
 		d.def = grow(&d.levels, k)
 	}

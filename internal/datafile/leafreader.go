@@ -6,6 +6,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"icepipe/pkg/rows"
 )
 
 // readLevels is how many rows of a column are decoded at a time.
@@ -20,6 +22,7 @@ type leafReader struct {
 	col    *schema.Column
 	to     conversion
 	most   decimalBound // of a decimal
+	mask   rows.Mask    // of the row group: the rows that are handed on
 	hint   hint
 
 	mu     sync.Mutex
@@ -32,15 +35,16 @@ type leafReader struct {
 	pos   int64                  // rows that were read
 }
 
-// newLeafReader returns a reader of which nobody wants the rows before first.
-func newLeafReader(source *Source, group, leaf int, to conversion, most decimalBound, first int64) *leafReader {
-	r := &leafReader{source: source, group: group, leaf: leaf, to: to, most: most, at: first,
+// newLeafReader returns a reader of a part's leaf, of which nobody wants the rows before the part.
+func newLeafReader(part *rows.Part, leaf int, to conversion, most decimalBound) *leafReader {
+	source := part.File.(*Source)
+	r := &leafReader{source: source, group: part.Ordinal, leaf: leaf, to: to, most: most, mask: part.Mask, at: part.From,
 		col: source.Reader.MetaData().Schema.Column(leaf)}
 	r.turned.L = &r.mu
 	return r
 }
 
-// take hands rows from to from+n to put, in as many goes as it takes, by way of d. What it hands over is
+// take hands what the mask has of rows from to from+n to put, in as many goes as it takes, by way of d. What it hands over is
 // valid until put returns.
 func (r *leafReader) take(from, n int64, d *decoded, put func(*decoded) error) (err error) {
 	r.mu.Lock()
@@ -71,13 +75,13 @@ func (r *leafReader) take(from, n int64, d *decoded, put func(*decoded) error) (
 // read reads n rows; without put they are dropped.
 func (r *leafReader) read(n int64, d *decoded, put func(*decoded) error) error {
 	for n > 0 {
-		rows, err := r.next(min(n, readLevels), d)
+		k, err := r.next(min(n, readLevels), d)
 		if err != nil {
 			return r.wrap(err)
 		}
-		n -= rows
-		r.pos += rows
-		if put == nil {
+		n -= k
+		r.pos += k
+		if put == nil || !d.keep(r.mask, r.pos-k) {
 			continue
 		}
 		if err := d.convert(r.to, r.col, r.most); err != nil {
@@ -91,7 +95,7 @@ func (r *leafReader) read(n int64, d *decoded, put func(*decoded) error) error {
 }
 
 // next reads n rows at most into d.
-func (r *leafReader) next(n int64, d *decoded) (rows int64, err error) {
+func (r *leafReader) next(n int64, d *decoded) (k int64, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the library takes what a page says of itself for granted
 			err = fmt.Errorf("it is damaged: %v", p)

@@ -30,7 +30,7 @@ type task struct {
 	span   span
 	weight int64
 
-	from     *taking // instead of rows: those from first on, n of them, of its column
+	from     *taking // instead of rows: what is taken of those from first on, n of them, of its column
 	first, n int64
 
 	end   *rowGroup // instead of rows
@@ -135,7 +135,7 @@ func (p *pool) work() {
 // run does the task, with d's buffers; on failure a row group's end is not told, which the caller does.
 func (t task) run(e *Encoder, d *decoded) error {
 	if t.from != nil {
-		return e.take(t.from.columns[t.column], t.first, t.n, d)
+		return e.take(t.from.columns[t.column], t.first, t.n, t.from.mask, d)
 	}
 	if t.end == nil {
 		arr, err := t.rows.column(t.column)

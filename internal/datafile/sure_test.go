@@ -83,13 +83,13 @@ func TestSurePartitions(t *testing.T) {
 				sure = true
 			}
 			w := newWriter(t, cfg)
-			if got, _ := w.Takes(part, part.GroupRows); got != sure {
+			if got, _ := w.Takes(part); got != sure {
 				t.Errorf("%s: taken %v, want %v (%v)", name, got, sure, known)
 			}
 			if !sure {
 				continue
 			}
-			if err := w.Take(t.Context(), part, part.GroupRows); err != nil {
+			if err := w.Take(t.Context(), part); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			files, err := w.Finish(t.Context())
@@ -153,8 +153,8 @@ func TestCopiedPartitions(t *testing.T) {
 	put := func(text string) {
 		source := copySource(t, s, text)
 		p := partOf(source, s, 0)
-		if ok, _ := w.Takes(p, p.GroupRows); ok {
-			if err := w.Take(t.Context(), p, p.GroupRows); err != nil {
+		if ok, _ := w.Takes(p); ok {
+			if err := w.Take(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
 			return

@@ -13,10 +13,10 @@ import (
 	"icepipe/pkg/rows"
 )
 
-// Takes reports whether Take can write the n rows of a part, whose columns are those of the table's schema; and
+// Takes reports whether Take can write the rows of a part, whose columns are those of the table's schema; and
 // why it cannot copy them as they are, where that is required. It may be called while other methods are.
-func (w *Writer) Takes(p *rows.Part, n int64) (ok bool, refused error) {
-	if _, err := w.plan.copying(p, n); err == nil {
+func (w *Writer) Takes(p *rows.Part) (ok bool, refused error) {
+	if _, err := w.plan.copying(p); err == nil {
 		return true, nil
 	} else if w.plan.cfg.Copy.Mode == CopyRequire {
 		return false, err
@@ -58,29 +58,29 @@ func (n *node) takes(leaf int, meta *metadata.FileMetaData, group *metadata.RowG
 	return err == nil && stats != nil && stats.HasNullCount() && stats.NullCount() == 0
 }
 
-// Take adds n rows of a part that the Writer takes (Takes): their values go from the file's pages into new
+// Take adds the rows of a part that the Writer takes (Takes): their values go from the file's pages into new
 // ones, a column at a time, without record batches in between; or, where it can be and is asked for
 // (Config.Copy), the pages are copied as they are. Parts of one row group are taken in order. It borrows the part, and
 // holds its file as long as it needs it. A value that the table cannot hold, and a file that is damaged, show later, as
 // the failure of a disk does.
-func (w *Writer) Take(ctx context.Context, p *rows.Part, n int64) error {
+func (w *Writer) Take(ctx context.Context, p *rows.Part) error {
 	if w.failed != nil {
 		return w.failed
 	}
-	if err := w.take(ctx, p, n); err != nil {
+	if err := w.take(ctx, p); err != nil {
 		w.failed = err
 		return err
 	}
 	return nil
 }
 
-func (w *Writer) take(ctx context.Context, p *rows.Part, n int64) error {
+func (w *Writer) take(ctx context.Context, p *rows.Part) error {
 	if w.batch != nil {
 		if err := w.batch.pool.failure(); err != nil {
 			return err
 		}
 	}
-	if c, err := w.plan.copying(p, n); err == nil {
+	if c, err := w.plan.copying(p); err == nil {
 		w.leave()
 		w.start()
 		w.batch.copy(c, p)
@@ -96,14 +96,13 @@ func (w *Writer) take(ctx context.Context, p *rows.Part, n int64) error {
 		w.taking = t
 	}
 	w.start()
-	for n > 0 {
+	for t.next < p.To {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		k := w.batch.take(t, n)
-		n -= k
+		w.batch.take(t, p.To-t.next)
 	}
-	if t.next == p.GroupRows {
+	if p.Mask.Count(t.next, p.GroupRows) == 0 {
 		w.leave()
 	}
 	return nil
@@ -121,7 +120,9 @@ func (w *Writer) leave() {
 type taking struct {
 	source  *Source
 	group   int
-	next    int64 // row that the next task begins with
+	mask    rows.Mask // of the row group: what is taken of it
+	next    int64     // row that is taken next
+	queued  int64     // row behind the last task's
 	perRow  int64 // bytes of a row as Parquet counts them uncompressed
 	columns []*leafReader
 	refs    atomic.Int64
@@ -129,7 +130,7 @@ type taking struct {
 
 // newTaking returns the taking of a part's row group, from the part on, that its caller holds once.
 func newTaking(p *plan, part *rows.Part) *taking {
-	t := &taking{source: part.File.(*Source), group: part.Ordinal, next: part.From}
+	t := &taking{source: part.File.(*Source), group: part.Ordinal, mask: part.Mask, next: part.From, queued: part.From}
 	t.refs.Store(1)
 	t.source.Retain()
 	meta := t.source.Reader.MetaData()
@@ -147,7 +148,7 @@ func newTaking(p *plan, part *rows.Part) *taking {
 		if d, ok := typ.(iceberg.DecimalType); ok {
 			most = boundOf(d.Precision(), d.Scale())
 		}
-		r := newLeafReader(t.source, part.Ordinal, leaf, to, most, part.From)
+		r := newLeafReader(part, leaf, to, most)
 		if chunk, err := group.ColumnChunk(leaf); err == nil {
 			size += chunk.TotalUncompressedSize()
 			r.hint = hintOf(chunk)
@@ -200,32 +201,37 @@ func hintOf(chunk *metadata.ColumnChunkMetaData) hint {
 	return noHint
 }
 
-// take queues rows of t, n at most, for the open row group, and says how many.
-func (b *batch) take(t *taking, n int64) int64 {
+// take queues what is taken of the next rows of t, n at most, for the open row group.
+func (b *batch) take(t *taking, n int64) {
 	if b.open == nil {
 		b.open, b.openBytes = &rowGroup{part: b.plan.part.whole()}, 0
 	}
 	n = min(n, pieceRows, max(1, (b.limit-b.openBytes)/t.perRow))
-	b.taken(t, b.all, n)
-	b.open.rows += n
-	if b.openBytes += n * t.perRow; b.openBytes >= b.limit {
+	k := b.taken(t, b.all, n)
+	b.open.rows += k
+	if b.openBytes += k * t.perRow; b.openBytes >= b.limit {
 		b.endGroup(false)
 	}
-	return n
 }
 
-// taken queues n rows of t for some columns.
-func (b *batch) taken(t *taking, columns []int, n int64) {
+// taken queues what is taken of the next n rows of t for some columns, and says how many rows that is.
+func (b *batch) taken(t *taking, columns []int, n int64) int64 {
+	k := t.mask.Count(t.next, t.next+n)
+	t.next += n
+	if k == 0 {
+		return 0
+	}
 	for _, i := range columns {
 		t.hold()
-		b.pool.submit(i, task{from: t, column: i, first: t.next, n: n, weight: 1 + n*t.perRow/int64(len(columns))})
+		b.pool.submit(i, task{from: t, column: i, first: t.queued, n: t.next - t.queued, weight: 1 + k*t.perRow/int64(len(columns))})
 	}
-	t.next += n
+	t.queued = t.next
+	return k
 }
 
-// take encodes rows of a flat leaf into the open chunk, which it opens if there is none; nil stands for a
-// column of nulls, nested or not.
-func (e *Encoder) take(r *leafReader, first, n int64, d *decoded) error {
+// take encodes what the mask has of n rows of a flat leaf into the open chunk, which it opens if there is none; nil
+// stands for a column of nulls, nested or not.
+func (e *Encoder) take(r *leafReader, first, n int64, mask rows.Mask, d *decoded) error {
 	for _, l := range e.leaves {
 		if l.w != nil {
 			continue
@@ -238,11 +244,12 @@ func (e *Encoder) take(r *leafReader, first, n int64, d *decoded) error {
 			return err
 		}
 	}
-	e.rows += n
+	k := mask.Count(first, first+n)
+	e.rows += k
 	if r == nil {
-		return e.nulls(n, d)
+		return e.nulls(k, d)
 	}
-	e.taken += n
+	e.taken += k
 	l := e.leaves[0]
 	required := e.node.field.Required
 	return r.take(first, n, d, func(d *decoded) error {

@@ -55,17 +55,17 @@ func TestTakeAborted(t *testing.T) {
 	defer rb.Release()
 	source := sourceOf(t, rb, 500)
 	w := newWriter(t, config(t, flat(), nil))
-	part := func(from int64) *rows.Part {
-		return &rows.Part{Path: source.Path, GroupRows: 500, From: from, File: source, Leaves: leavesInOrder(16)}
+	part := func(from, n int64) *rows.Part {
+		return &rows.Part{Path: source.Path, GroupRows: 500, From: from, To: from + n, File: source, Leaves: leavesInOrder(16)}
 	}
-	if err := w.Take(t.Context(), part(0), 100); err != nil {
+	if err := w.Take(t.Context(), part(0, 100)); err != nil {
 		t.Fatal(err)
 	}
 	w.Abort()
 	if n := source.refs.Load(); n != 1 {
 		t.Errorf("%d hold the source after Abort", n)
 	}
-	if err := w.Take(t.Context(), part(450), 50); err != nil {
+	if err := w.Take(t.Context(), part(450, 50)); err != nil {
 		t.Fatal(err)
 	}
 	files, err := w.Finish(t.Context())

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"testing"
 
@@ -77,6 +78,12 @@ func leavesInOrder(n int) []int {
 // batch is begun before the one before it is waited for.
 func takeAll(t *testing.T, w *Writer, s *Source, leaves []int, batchRows int64) ([][]iceberg.DataFile, error) {
 	t.Helper()
+	return takeMasked(t, w, s, leaves, batchRows, nil)
+}
+
+// takeMasked is takeAll for the rows of the source that keep has; nil: all.
+func takeMasked(t *testing.T, w *Writer, s *Source, leaves []int, batchRows int64, keep func(row int64) bool) ([][]iceberg.DataFile, error) {
+	t.Helper()
 	var out [][]iceberg.DataFile
 	var last *Pending
 	wait := func(next *Pending) error {
@@ -93,20 +100,29 @@ func takeAll(t *testing.T, w *Writer, s *Source, leaves []int, batchRows int64) 
 	}
 	room := batchRows
 	ctx := context.Background()
+	before := int64(0)
 	for g := range s.Reader.NumRowGroups() {
 		total := s.Reader.MetaData().RowGroup(g).NumRows()
-		for from := int64(0); from < total; {
-			n := min(room, total-from)
-			part := &rows.Part{Path: s.Path, Ordinal: g, GroupRows: total, From: from, File: s, Leaves: leaves}
-			if ok, err := w.Takes(part, n); !ok {
+		var mask rows.Mask
+		if keep != nil {
+			mask = rows.NewMask(total)
+			for i := range total {
+				mask.Set(i, keep(before+i))
+			}
+		}
+		before += total
+		for from := int64(0); mask.Count(from, total) > 0; {
+			to, n := mask.Behind(from, total, room)
+			part := &rows.Part{Path: s.Path, Ordinal: g, GroupRows: total, From: from, To: to, Mask: mask, File: s, Leaves: leaves}
+			if ok, err := w.Takes(part); !ok {
 				t.Fatalf("row group %d is not taken: %v", g, err)
 			}
-			if err := w.Take(ctx, part, n); err != nil {
+			if err := w.Take(ctx, part); err != nil {
 				w.Abort()
 				_ = wait(nil)
 				return out, err
 			}
-			from += n
+			from = to
 			if room -= n; room == 0 {
 				room = batchRows
 				if err := wait(w.End(ctx)); err != nil {
@@ -177,6 +193,72 @@ func TestTake(t *testing.T) {
 					sameColumn(t, c, got[c], want[c])
 				}
 			})
+		}
+	}
+}
+
+// TestTakeMasked: of the rows of a file those are taken that a mask has, wherever pages, row groups and batches
+// end, and they are described as those alone.
+func TestTakeMasked(t *testing.T) {
+	const n = 240
+	rb := flatBatch(t, n)
+	defer rb.Release()
+	random := rand.New(rand.NewPCG(1, 2))
+	odds := make([]bool, n)
+	for i := range odds {
+		odds[i] = random.IntN(4) > 0
+	}
+	for name, keep := range map[string]func(i int64) bool{
+		"none":                    func(int64) bool { return false },
+		"all":                     func(int64) bool { return true },
+		"every third":             func(i int64) bool { return i%3 == 1 },
+		"but every third":         func(i int64) bool { return i%3 != 1 },
+		"random":                  func(i int64) bool { return odds[i] },
+		"runs":                    func(i int64) bool { return i/25%2 == 0 },
+		"the first":               func(i int64) bool { return i == 0 },
+		"the last":                func(i int64) bool { return i == n-1 },
+		"first and last of a run": func(i int64) bool { return i == 31 || i == 98 },
+	} {
+		for _, props := range [][]parquet.WriterProperty{nil, {parquet.WithDataPageSize(200), parquet.WithBatchSize(17), parquet.WithStoreDecimalAsInteger(true)}} {
+			for _, cut := range []struct{ group, batch int64 }{{n, n}, {100, 70}, {30, 40}} {
+				t.Run(fmt.Sprintf("%s, groups of %d, batches of %d", name, cut.group, cut.batch), func(t *testing.T) {
+					cfg := config(t, flat(), iceberg.Properties{propMetrics: "full"})
+					taken, err := takeMasked(t, newWriter(t, cfg), sourceOf(t, rb, cut.group, props...), leavesInOrder(16), cut.batch, keep)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var parts []arrow.RecordBatch
+					for i := range int64(n) {
+						if keep(i) {
+							parts = append(parts, rb.NewSlice(i, i+1))
+						}
+					}
+					want := map[string][]json.RawMessage{}
+					for i, f := range rb.Schema().Fields() {
+						for _, p := range parts {
+							want[f.Name] = append(want[f.Name], jsonValues(t, p.Column(i))...)
+						}
+					}
+					got := map[string][]json.RawMessage{}
+					at := int64(0)
+					for _, files := range taken {
+						if len(files) != 1 {
+							t.Fatalf("%d files", len(files))
+						}
+						for c, vals := range readColumns(t, files[0]) {
+							got[c] = append(got[c], vals...)
+						}
+						sameMetrics(t, files, write(t, cfg, parts[at:at+files[0].Count()]...))
+						at += files[0].Count()
+					}
+					if at != int64(len(parts)) {
+						t.Errorf("%d rows, want %d", at, len(parts))
+					}
+					for c := range want {
+						sameColumn(t, c, got[c], want[c])
+					}
+				})
+			}
 		}
 	}
 }
@@ -254,19 +336,19 @@ func TestTakes(t *testing.T) {
 		rb := batchOf(t, memory.DefaultAllocator, iceberg.NewSchema(0, opt(1, "c", tt.from)), tt.rows)
 		source := sourceOf(t, rb, 10)
 		rb.Release()
-		part := &rows.Part{Path: source.Path, GroupRows: rb.NumRows(), File: source, Leaves: []int{0}}
+		part := &rows.Part{Path: source.Path, GroupRows: rb.NumRows(), To: rb.NumRows(), File: source, Leaves: []int{0}}
 		schema := iceberg.NewSchema(0, tt.to)
-		if got, _ := newWriter(t, config(t, schema, nil)).Takes(part, part.GroupRows); got != tt.want {
+		if got, _ := newWriter(t, config(t, schema, nil)).Takes(part); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 		cfg := config(t, schema, nil)
 		cfg.Spec = spec(by(1, 1000, "p", iceberg.IdentityTransform{}))
-		if got, _ := newWriter(t, cfg).Takes(part, part.GroupRows); tt.want && got {
+		if got, _ := newWriter(t, cfg).Takes(part); tt.want && got {
 			t.Errorf("%s: taken into a partitioned table", tt.name)
 		}
 	}
 	w := newWriter(t, config(t, iceberg.NewSchema(0, req(1, "c", prim.Int32)), nil))
-	if got, _ := w.Takes(&rows.Part{File: opened(t, mustSource(t)), GroupRows: 1, Leaves: []int{rows.Nulls}}, 1); got {
+	if got, _ := w.Takes(&rows.Part{File: opened(t, mustSource(t)), GroupRows: 1, To: 1, Leaves: []int{rows.Nulls}}); got {
 		t.Error("nulls are taken into a required column")
 	}
 }
@@ -302,7 +384,7 @@ func TestTakeAndWrite(t *testing.T) {
 		if from == 30 {
 			err = w.Write(t.Context(), middle)
 		} else {
-			err = w.Take(t.Context(), &rows.Part{Path: source.Path, GroupRows: 90, From: from, File: source, Leaves: leavesInOrder(16)}, 30)
+			err = w.Take(t.Context(), &rows.Part{Path: source.Path, GroupRows: 90, From: from, To: from + 30, File: source, Leaves: leavesInOrder(16)})
 		}
 		if err != nil {
 			t.Fatal(err)

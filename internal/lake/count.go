@@ -81,41 +81,12 @@ func (r *run) countFile(ctx context.Context, task plannedFile, positions *positi
 	defer f.src.close()
 	var live, before int64
 	for g, n := range f.src.rowGroupRows() {
-		dead := make([]bool, n)
-		for i := range dead {
-			dead[i] = f.deleted != nil && f.deleted.Contains(uint64(before)+uint64(i))
+		s, err := r.selection(ctx, f, g, before, n, nil)
+		if err != nil {
+			return 0, err
 		}
-		if len(f.keys) > 0 {
-			if err := f.markGroup(ctx, g, r.table.Metadata().Version(), dead); err != nil {
-				return 0, err
-			}
-		}
+		live += s.live.Count(0, n)
 		before += n
-		for _, d := range dead {
-			if !d {
-				live++
-			}
-		}
 	}
 	return live, nil
-}
-
-// markGroup marks the rows of a row group that equality deletes take out.
-func (f *openFile) markGroup(ctx context.Context, group, version int, dead []bool) error {
-	var at int64
-	for batch, err := range f.src.records(ctx, group, f.columns, f.src.recordRows(group, 0)) {
-		if err != nil {
-			return err
-		}
-		n := batch.NumRows()
-		for _, k := range f.keys {
-			if err := k.mark(ctx, f.columns, batch, version, dead[at:at+n]); err != nil {
-				batch.Release()
-				return err
-			}
-		}
-		batch.Release()
-		at += n
-	}
-	return nil
 }

@@ -10,31 +10,34 @@ import (
 	"icepipe/pkg/rows"
 )
 
-// parts yields the rows of a row group from which nothing is deleted, from skip on, as promises cut where
-// batches end. Opened one after the other they read the row group once.
-func (r *run) parts(ctx context.Context, f *openFile, at rows.Cursor, n, skip int64, yield func(rows.Span, error) bool) bool {
-	pass := &pass{run: r, file: f, group: at.RowGroup}
+// parts yields the rows of a row group that are had, from row from on, at which the cursor stands, as promises cut
+// where batches end. Opened one after the other they read the row group once.
+//
+// A cursor counts live rows. A span ends behind its last row; live rows that do not pass the filter belong to the
+// span behind them, in whatever row group that is.
+func (r *run) parts(ctx context.Context, f *openFile, s *selection, at rows.Cursor, from int64, yield func(rows.Span, error) bool) bool {
+	pass := &pass{run: r, file: f, group: at.RowGroup, selection: s}
 	defer pass.end()
-	at = at.Advance(skip)
-	for from := skip; from < n; {
-		k := min(r.room(), n-from)
-		if k == 0 {
+	for s.mask.Count(from, s.n) > 0 {
+		room := r.room()
+		if room == 0 {
 			return true // the limit is reached
 		}
-		span := rows.Span{From: r.at, To: at.Advance(k), Rows: k, Part: &rows.Part{
-			Path: f.src.path, Ordinal: at.RowGroup, GroupRows: n, From: from, File: f.src.file,
+		end, k := s.mask.Behind(from, s.n, room)
+		span := rows.Span{From: r.at, To: at.Advance(s.live.Count(from, end)), Rows: k, Part: &rows.Part{
+			Path: f.src.path, Ordinal: at.RowGroup, GroupRows: s.n, From: from, To: end, Mask: s.mask, File: f.src.file,
 			Leaves: f.columns.flat, Nested: f.columns.nested, Known: f.known,
 		}}
 		span.Part.File.Retain()
 		start := at
 		r.move(&span)
-		if from+k == n && r.follows(at.File, at.RowGroup) {
+		if s.mask.Count(end, s.n) == 0 && r.follows(at.File, at.RowGroup) {
 			span.EndsBatch, r.inBatch = true, 0
 		}
 		span.Read = func(ctx context.Context) iter.Seq2[rows.Span, error] {
 			return pass.read(ctx, span, start)
 		}
-		at, from = span.To, from+k
+		at, from = span.To, end
 		if !yield(span, nil) {
 			return false
 		}
@@ -45,9 +48,10 @@ func (r *run) parts(ctx context.Context, f *openFile, at rows.Cursor, n, skip in
 // A pass reads a row group once from its beginning, in as many goes as it takes.
 type pass struct {
 	*run
+	*selection
 	file  *openFile
 	group int
-	at    int64 // rows of the row group that were yielded or dropped
+	at    int64 // rows of the row group that were read and are not left
 	next  func() (arrow.RecordBatch, error, bool)
 	stop  func()
 	left  arrow.RecordBatch // read and not yet yielded
@@ -63,19 +67,32 @@ func (p *pass) end() {
 	}
 }
 
-// read opens a span that starts at cursor at. Rows before it that nobody wanted are dropped.
+// read opens a span whose part begins at cursor at. Rows before it that nobody wanted are dropped.
 func (p *pass) read(ctx context.Context, span rows.Span, at rows.Cursor) iter.Seq2[rows.Span, error] {
 	return func(yield func(rows.Span, error) bool) {
-		from := span.From
-		for at != span.To {
-			batch, err := p.take(ctx, at.Row, span.To.Row-at.Row)
+		last := span.From
+		for from, to := span.Part.From, span.Part.To; from < to; {
+			batch, err := p.take(ctx, from, to-from)
 			if err != nil {
 				yield(rows.Span{}, fmt.Errorf("scan table %q: %w", p.table.Name(), err))
 				return
 			}
-			at = at.Advance(batch.NumRows())
-			part := rows.Span{From: from, To: at, Rows: batch.NumRows(), Batch: batch, EndsBatch: span.EndsBatch && at == span.To}
-			from = at
+			first, n := from, batch.NumRows()
+			from += n
+			kept, err := p.had(ctx, batch, first)
+			if err != nil {
+				yield(rows.Span{}, fmt.Errorf("scan table %q: file %q, row group %d: %w", p.table.Name(), p.file.src.path, p.group, err))
+				return
+			}
+			if kept == nil {
+				at = at.Advance(p.live.Count(first, from))
+				continue
+			}
+			end, _ := p.mask.Behind(first, from, kept.NumRows())
+			part := rows.Span{From: last, To: at.Advance(p.live.Count(first, end)), Rows: kept.NumRows(), Batch: kept}
+			part.EndsBatch = span.EndsBatch && part.To == span.To
+			last = part.To
+			at = at.Advance(p.live.Count(first, from))
 			if !yield(part, nil) {
 				return
 			}
@@ -83,10 +100,36 @@ func (p *pass) read(ctx context.Context, span rows.Span, at rows.Cursor) iter.Se
 	}
 }
 
+// had are those rows of a batch that are had, nil where there are none; its first is row first of the row group. It
+// takes the batch over.
+func (p *pass) had(ctx context.Context, batch arrow.RecordBatch, first int64) (arrow.RecordBatch, error) {
+	n := batch.NumRows()
+	k := p.mask.Count(first, first+n)
+	if k == n {
+		return batch, nil
+	}
+	defer batch.Release()
+	if k == 0 {
+		return nil, nil
+	}
+	return taken(ctx, batch, indices(p.mask, first, n), p.options.Memory)
+}
+
+// indices are the rows of a mask among n from first on, counted from there.
+func indices(m rows.Mask, first, n int64) []int32 {
+	out := make([]int32, 0, m.Count(first, first+n))
+	for i := range n {
+		if m.Has(first + i) {
+			out = append(out, int32(i))
+		}
+	}
+	return out
+}
+
 // take returns rows of the row group from row on, n at most, which the caller owns.
 func (p *pass) take(ctx context.Context, row, n int64) (arrow.RecordBatch, error) {
 	if p.next == nil {
-		p.next, p.stop = iter.Pull2(p.live(ctx, p.file, p.group, 0))
+		p.next, p.stop = iter.Pull2(p.records(ctx, p.file, p.group))
 	}
 	for {
 		if p.left == nil {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -51,18 +50,35 @@ const (
 
 // A Scan is a planned read of one snapshot: every file of it was looked at.
 type Scan struct {
-	table    *Table
-	snapshot *table.Snapshot // nil where the table has none
-	schema   *iceberg.Schema // of the stream
-	arrow    *arrow.Schema   // the same
-	filter   *filter.Bound   // nil where all rows pass
-	whole    *iceberg.Schema // what is read: the stream's columns and behind them those of the filter
-	reads    *iceberg.Schema // the same with defaults that the library can read
-	wholeAs  *arrow.Schema   // the same
-	skipped  Skipped
-	files    []plannedFile
-	options  ScanOptions
-	header   rows.Header
+	table      *Table
+	snapshot   *table.Snapshot // nil where the table has none
+	projection                 // of the stream
+	filter     *filter.Bound   // nil where all rows pass
+	tests      projection      // that the filter asks about
+	whole      *iceberg.Schema // what is read: the stream's columns and behind them those of the filter that it has not
+	skipped    Skipped
+	files      []plannedFile
+	options    ScanOptions
+	header     rows.Header
+}
+
+// A projection is the columns that are read of each row: for the stream, or for the filter.
+type projection struct {
+	schema *iceberg.Schema
+	reads  *iceberg.Schema // the same with defaults that the library can read
+	arrow  *arrow.Schema   // the same
+}
+
+func newProjection(schema *iceberg.Schema) (projection, error) {
+	c := projection{schema: schema}
+	err := readableTypes(schema.Fields())
+	if err == nil {
+		c.reads, err = readable(schema)
+	}
+	if err == nil {
+		c.arrow, err = table.SchemaToArrowSchema(schema, nil, true, false)
+	}
+	return c, err
 }
 
 type plannedFile struct {
@@ -94,18 +110,11 @@ func (t *Table) PlanScan(ctx context.Context, o ScanOptions) (*Scan, error) {
 	if err = s.bindFilter(full); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}
-	if err = readableTypes(s.whole.Fields()); err != nil {
+	if s.projection, err = newProjection(s.schema); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
 	}
-	if s.reads, err = readable(s.whole); err != nil {
+	if s.tests, err = newProjection(s.tests.schema); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
-	}
-	if s.wholeAs, err = table.SchemaToArrowSchema(s.whole, nil, true, false); err != nil {
-		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
-	}
-	s.arrow = s.wholeAs
-	if s.whole != s.schema {
-		s.arrow = arrow.NewSchema(s.wholeAs.Fields()[:len(s.schema.Fields())], nil)
 	}
 	if err = s.planFiles(ctx); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name(), err)
@@ -214,15 +223,6 @@ func sequence(f plannedFile) int64 {
 		return 0
 	}
 	return *f.DataSequenceNumber
-}
-
-// wants are the IDs of the top-level fields that are read, with those that the keys lie in.
-func (s *Scan) wants(keys []*keySet) map[int]iceberg.Type {
-	out := typesOf(s.whole)
-	for _, k := range keys {
-		maps.Copy(out, k.wants())
-	}
-	return out
 }
 
 // typesOf are the types of a schema's top-level fields by ID.

@@ -136,19 +136,6 @@ func collect(batch arrow.RecordBatch, want map[string]bool, out map[string]*dv.R
 	return nil
 }
 
-// keep returns the rows of a batch that keep says stay. It takes the batch over.
-func keep(ctx context.Context, batch arrow.RecordBatch, stays func(row int) bool, mem memory.Allocator) (arrow.RecordBatch, error) {
-	n := int(batch.NumRows())
-	var indices []int32
-	for i := range n {
-		if stays(i) {
-			indices = append(indices, int32(i))
-		}
-	}
-	defer batch.Release()
-	return taken(ctx, batch, indices, mem)
-}
-
 // taken is the batch's rows at indices, which ascend.
 func taken(ctx context.Context, batch arrow.RecordBatch, indices []int32, mem memory.Allocator) (arrow.RecordBatch, error) {
 	if len(indices) > 0 && int(indices[len(indices)-1]-indices[0]) == len(indices)-1 {

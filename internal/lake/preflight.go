@@ -102,12 +102,15 @@ func (s *Scan) inspectFile(ctx context.Context, fs iceio.IO, f *plannedFile) err
 		return err
 	}
 	defer src.close()
-	columns, err := src.columns(s.table.NameMapping(), s.wants(nil))
+	columns, err := src.columns(s.table.NameMapping(), typesOf(s.whole))
 	if err != nil {
 		return err
 	}
-	if len(s.whole.Fields()) > 0 {
-		if err := columns.check(ctx, s.reads, s.wholeAs, s.table.Metadata().Version(), s.options.Memory); err != nil {
+	for _, p := range []projection{s.projection, s.tests} {
+		if len(p.schema.Fields()) == 0 {
+			continue
+		}
+		if err := columns.check(ctx, p.reads, p.arrow, s.table.Metadata().Version(), s.options.Memory); err != nil {
 			return fmt.Errorf("file %q: %w", src.path, err)
 		}
 	}

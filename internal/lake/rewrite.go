@@ -199,23 +199,24 @@ func (r *run) liveOf(ctx context.Context, file *openFile, task plannedFile, f fu
 // liveOfGroup is liveOf for a row group, whose first row is at position before of the file.
 func (r *run) liveOfGroup(ctx context.Context, file *openFile, task plannedFile, group int, before int64, f func(liveRows) error) error {
 	version := r.table.Metadata().Version()
+	s, err := r.selection(ctx, file, group, before, file.src.rowGroupRows()[group], nil)
+	if err != nil || s.live.Count(0, s.n) == 0 {
+		return err
+	}
+	at := int64(0)
 	for batch, err := range file.src.records(ctx, group, file.columns, file.src.recordRows(group, 0)) {
 		if err != nil {
 			return err
 		}
 		n := batch.NumRows()
-		live, err := file.alive(ctx, batch, before, version)
-		if err != nil {
-			batch.Release()
-			return err
-		}
+		live := indices(s.live, at, n)
 		out, err := taken(ctx, batch, live, r.options.Memory)
 		batch.Release()
 		if err != nil {
 			return err
 		}
 		if len(live) > 0 {
-			out, err = file.columns.project(ctx, out, r.reads, r.wholeAs, version)
+			out, err = file.columns.project(ctx, out, r.reads, r.arrow, version)
 			if err == nil && r.options.lineage {
 				out, err = withRowIDs(out, task.FileScanTask, before, live, r.options.Memory)
 			}
@@ -228,29 +229,9 @@ func (r *run) liveOfGroup(ctx context.Context, file *openFile, task plannedFile,
 		if err != nil {
 			return err
 		}
-		before += n
+		before, at = before+n, at+n
 	}
 	return nil
-}
-
-// alive are the rows of a batch, whose first is at position before of the file, that no delete took out.
-func (f *openFile) alive(ctx context.Context, batch arrow.RecordBatch, before int64, version int) ([]int32, error) {
-	dead := make([]bool, batch.NumRows())
-	for i := range dead {
-		dead[i] = f.deleted != nil && f.deleted.Contains(uint64(before)+uint64(i))
-	}
-	for _, k := range f.keys {
-		if err := k.mark(ctx, f.columns, batch, version, dead); err != nil {
-			return nil, err
-		}
-	}
-	var out []int32
-	for i, gone := range dead {
-		if !gone {
-			out = append(out, int32(i))
-		}
-	}
-	return out, nil
 }
 
 // withRowIDs fills in what the last two columns of a batch, row ID and last sequence number, inherit: from the

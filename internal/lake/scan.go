@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 
 	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/table/dv"
@@ -107,7 +109,8 @@ func (r *run) file(ctx context.Context, start rows.Cursor, positions *positionIn
 // An openFile is a data file with its deletes.
 type openFile struct {
 	src     *source
-	columns columnMap
+	columns columnMap    // of the stream
+	tests   columnMap    // of the filter and of equality deletes
 	known   []rows.Known // of all its rows
 	deleted *dv.RoaringPositionBitmap
 	keys    []*keySet
@@ -125,7 +128,11 @@ func (r *run) open(ctx context.Context, fs iceio.IO, task plannedFile, positions
 	if f.src, err = openSource(ctx, fs, task.File.FilePath(), task.File.Count(), r.options.Memory); err != nil {
 		return nil, err
 	}
-	if f.columns, err = f.src.columns(r.table.NameMapping(), r.wants(f.keys)); err != nil {
+	f.columns, err = f.src.columns(r.table.NameMapping(), typesOf(r.schema))
+	if asked := r.asked(f.keys); err == nil && len(asked) > 0 {
+		f.tests, err = f.src.columns(r.table.NameMapping(), asked)
+	}
+	if err != nil {
 		f.src.close()
 		return nil, err
 	}
@@ -134,61 +141,32 @@ func (r *run) open(ctx context.Context, fs iceio.IO, task plannedFile, positions
 	return f, nil
 }
 
-// group yields the spans of a row group of n rows, cut where batches end: promises where no row is
-// deleted, else record batches.
-func (r *run) group(ctx context.Context, f *openFile, at rows.Cursor, before, n, skip int64, yield func(rows.Span, error) bool) (bool, error) {
-	plain := f.deleted == nil && len(f.keys) == 0 && r.filter == nil
-	if plain && skip == n {
-		return true, nil
+// asked are the IDs of the top-level fields that tell which rows are had: those that the filter asks about, and
+// those that the keys lie in.
+func (r *run) asked(keys []*keySet) map[int]iceberg.Type {
+	out := typesOf(r.tests.schema)
+	for _, k := range keys {
+		maps.Copy(out, k.wants())
 	}
-	r.bytes += f.bytes(at.RowGroup)
-	if plain && skip < n {
-		return r.parts(ctx, f, at, n, skip, yield), nil
-	}
-	if r.filter != nil {
-		return r.filtered(ctx, f, at, before, skip, yield)
-	}
-	for batch, err := range r.live(ctx, f, at.RowGroup, before) {
-		if err != nil {
-			return false, err
-		}
-		if gone := min(skip, batch.NumRows()); gone > 0 {
-			skip -= gone
-			at = at.Advance(gone)
-			batch = cut(batch, gone, batch.NumRows())
-		}
-		for left := batch; left != nil; {
-			room := r.room()
-			if room == 0 || left.NumRows() == 0 {
-				left.Release()
-				break
-			}
-			part := left
-			left = nil
-			if part.NumRows() > room {
-				part, left = part.NewSlice(0, room), cut(part, room, part.NumRows())
-			}
-			at = at.Advance(part.NumRows())
-			if !yield(r.take(part, at), nil) {
-				if left != nil {
-					left.Release()
-				}
-				return false, nil
-			}
-		}
-		if r.full() {
-			return true, nil
-		}
-	}
-	return true, r.short(f, at, skip)
+	return out
 }
 
-// short refuses a row group that ended before the start of the scan.
-func (r *run) short(f *openFile, at rows.Cursor, skip int64) error {
-	if skip > 0 {
-		return fmt.Errorf("file %q, row group %d has fewer live rows than cursor %s: the source changed", f.src.path, at.RowGroup, r.header.First)
+// group yields the spans of a row group of n rows, skip of its live rows left out, cut where batches end.
+func (r *run) group(ctx context.Context, f *openFile, at rows.Cursor, before, n, skip int64, yield func(rows.Span, error) bool) (bool, error) {
+	s, err := r.selection(ctx, f, at.RowGroup, before, n, r.filter)
+	if err != nil {
+		return false, err
 	}
-	return nil
+	from, found := s.live.Behind(0, n, skip)
+	if found < skip {
+		return false, fmt.Errorf("file %q, row group %d has fewer live rows than cursor %s: the source changed", f.src.path, at.RowGroup, r.header.First)
+	}
+	r.bytes += f.bytes(at.RowGroup, f.tests)
+	if s.mask.Count(from, n) == 0 {
+		return true, nil
+	}
+	r.bytes += f.bytes(at.RowGroup, f.columns)
+	return r.parts(ctx, f, s, at.Advance(skip), from, yield), nil
 }
 
 // room is how many rows still fit into the open batch, and under the limit.
@@ -200,13 +178,7 @@ func (r *run) room() int64 {
 	return room
 }
 
-// take makes the span of a record batch that ends at to, and moves on.
-func (r *run) take(batch arrow.RecordBatch, to rows.Cursor) rows.Span {
-	span := rows.Span{From: r.at, To: to, Rows: batch.NumRows(), Batch: batch}
-	r.move(&span)
-	return span
-}
-
+// move moves on to a span's end, which ends the batch if that is full.
 func (r *run) move(span *rows.Span) {
 	r.at = span.To
 	r.rows += span.Rows
@@ -216,63 +188,27 @@ func (r *run) move(span *rows.Span) {
 	}
 }
 
-// live yields the rows of a row group that no delete took out, in the scan's schema. before is the
-// position of its first row in the file.
-func (r *run) live(ctx context.Context, f *openFile, group int, before int64) iter.Seq2[arrow.RecordBatch, error] {
+// records yields all rows of a row group in the scan's schema.
+func (r *run) records(ctx context.Context, f *openFile, group int) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
-		fail := func(err error) {
-			yield(nil, fmt.Errorf("file %q, row group %d: %w", f.src.path, group, err))
-		}
 		for batch, err := range f.src.records(ctx, group, f.columns, f.src.recordRows(group, r.options.RecordRows)) {
-			if err != nil {
-				yield(nil, err)
-				return
+			if err == nil {
+				if batch, err = f.columns.project(ctx, batch, r.reads, r.arrow, r.table.Metadata().Version()); err != nil {
+					err = fmt.Errorf("file %q, row group %d: %w", f.src.path, group, err)
+				}
 			}
-			n := batch.NumRows()
-			if batch, err = f.undeleted(ctx, batch, before, r.table.Metadata().Version(), r.options); err != nil {
-				fail(err)
-				return
-			}
-			before += n
-			if batch.NumRows() == 0 {
-				batch.Release()
-				continue
-			}
-			if batch, err = f.columns.project(ctx, batch, r.reads, r.wholeAs, r.table.Metadata().Version()); err != nil {
-				fail(err)
-				return
-			}
-			if !yield(batch, nil) {
+			if !yield(batch, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// undeleted takes the deleted rows out of a batch whose first row is at position before. It takes the
-// batch over.
-func (f *openFile) undeleted(ctx context.Context, batch arrow.RecordBatch, before int64, version int, o ScanOptions) (arrow.RecordBatch, error) {
-	if f.deleted == nil && len(f.keys) == 0 {
-		return batch, nil
-	}
-	dead := make([]bool, batch.NumRows())
-	for i := range dead {
-		dead[i] = f.deleted != nil && f.deleted.Contains(uint64(before)+uint64(i))
-	}
-	for _, k := range f.keys {
-		if err := k.mark(ctx, f.columns, batch, version, dead); err != nil {
-			batch.Release()
-			return nil, err
-		}
-	}
-	return keep(ctx, batch, func(row int) bool { return !dead[row] }, o.Memory)
-}
-
-// bytes are the bytes of a row group's columns in the file.
-func (f *openFile) bytes(group int) int64 {
+// bytes are the bytes of columns of a row group in the file.
+func (f *openFile) bytes(group int, columns columnMap) int64 {
 	var n int64
 	meta := f.src.reader.MetaData().RowGroup(group)
-	for _, leaf := range f.columns.leaves {
+	for _, leaf := range columns.leaves {
 		if chunk, err := meta.ColumnChunk(leaf); err == nil {
 			n += chunk.TotalCompressedSize()
 		}

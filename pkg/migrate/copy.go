@@ -45,5 +45,5 @@ func (w *writer) copied() error {
 	if why := w.refused.Load(); why != nil {
 		return fmt.Errorf("%w; %s", *why, cure)
 	}
-	return fmt.Errorf("a row group with deletes, or of which a filter takes rows out, cannot be copied; %s", cure)
+	return fmt.Errorf("rows of a row group that lies in more than one batch cannot be copied; %s", cure)
 }

@@ -122,7 +122,7 @@ func TestCopyRequired(t *testing.T) {
 		j := newJob(from, to, migrate.AutoBatchRows)
 		j.copy = migrate.CopyRequire
 		_, err := j.one(t.Context(), t)
-		wantError(t, err, "a row group with deletes")
+		wantError(t, err, "some of its rows are deleted, or do not pass the filter")
 	})
 	t.Run("upsert", func(t *testing.T) {
 		to := newStore(t)

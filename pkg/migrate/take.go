@@ -50,7 +50,7 @@ func (w *writer) opened(ctx context.Context, start rows.Cursor, files *datafile.
 		if w.upsert != nil || s.Part == nil || s.From.Compare(start) < 0 {
 			return false
 		}
-		ok, why := files.Takes(arranged.part(s.Part), s.Rows)
+		ok, why := files.Takes(arranged.part(s.Part))
 		if why != nil {
 			w.refused.CompareAndSwap(nil, &why)
 		}
@@ -61,7 +61,7 @@ func (w *writer) opened(ctx context.Context, start rows.Cursor, files *datafile.
 // put hands a span's rows to the files, and says how many.
 func (w *writer) put(ctx context.Context, span rows.Span, files *datafile.Writer, arranged *arranged) (int64, error) {
 	if span.Batch == nil {
-		return span.Rows, files.Take(ctx, arranged.part(span.Part), span.Rows)
+		return span.Rows, files.Take(ctx, arranged.part(span.Part))
 	}
 	if err := w.copied(); err != nil {
 		return 0, err

@@ -48,7 +48,7 @@ type Span struct {
 
 	Batch arrow.RecordBatch // nil while the span is not opened
 
-	// Part is set on a span that is not opened and from whose rows nothing was taken out: they
+	// Part is set on a span that is not opened and from whose rows no stage took any out: they
 	// are Rows rows of a row group of a Parquet file, and can be had from there.
 	Part *Part
 	// Read opens the span; nil on an opened one. It is called at most once, before the stream's
@@ -57,12 +57,13 @@ type Span struct {
 	Read func(context.Context) iter.Seq2[Span, error]
 }
 
-// A Part is consecutive rows of a row group of a Parquet data file, all of them live.
+// A Part is rows of a row group of a Parquet data file: those from From to To that the mask has.
 type Part struct {
 	Path      string // as the table's manifest has it
 	Ordinal   int    // of the row group
 	GroupRows int64  // of the whole row group
-	From      int64  // row of the row group that the part begins with
+	From, To  int64  // the first of its rows, and the row behind its last
+	Mask      Mask   // of the row group's rows; nil: all
 	File      File   // the open file, counted: a part holds it once
 	Leaves    []int  // by column of the stream: the leaf of the file that holds it, Opaque or Nulls
 
@@ -72,6 +73,12 @@ type Part struct {
 	// Known is what the table's metadata says of all rows of the file.
 	Known []Known
 }
+
+// Rows is how many rows the part has.
+func (p *Part) Rows() int64 { return p.Mask.Count(p.From, p.To) }
+
+// Whole reports whether the part is all rows of its row group.
+func (p *Part) Whole() bool { return p.Rows() == p.GroupRows }
 
 // A Known is a partition value that all rows of a file share: what a transform makes of a column.
 type Known struct {

@@ -66,7 +66,7 @@ func (s *source) all(yield func(rows.Span, error) bool) {
 			span.Batch = record(s.mem, int64(3*i), int64(3*i+1), int64(3*i+2))
 		} else {
 			s.Retain()
-			span.Part, span.Read = &rows.Part{Ordinal: i, GroupRows: 3, File: s}, s.read(span)
+			span.Part, span.Read = &rows.Part{Ordinal: i, GroupRows: 3, To: 3, File: s}, s.read(span)
 		}
 		if !yield(span, nil) {
 			return

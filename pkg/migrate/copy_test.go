@@ -9,6 +9,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/catalog"
 
+	"icepipe/pkg/filter"
 	"icepipe/pkg/migrate"
 	"icepipe/pkg/plan"
 )
@@ -142,4 +143,76 @@ func TestCopyRequired(t *testing.T) {
 		_, err := j.three(t.Context(), t)
 		wantError(t, err, "a stream carries rows and no files")
 	})
+}
+
+// TestMasked: rows that are deleted or do not pass a filter do not arrive, by either form in the same batches, and what
+// arrives goes from pages to pages: row groups of which all rows pass are copied, of others the rest is taken.
+func TestMasked(t *testing.T) {
+	plain, _ := grouped(t)
+	deleted, _ := grouped(t)
+	changes := newStore(t)
+	changes.create(t, "src", people())
+	changes.insert(t, "src", row(6, "new"), row(9, "new"))
+	change := newJob(changes, deleted, 100)
+	change.dst, change.upsert = "src", &migrate.UpsertOptions{Keys: []string{"id"}, DeleteMode: migrate.DeletePosition}
+	_, err := change.one(t.Context(), t)
+	must(t, err)
+	for _, c := range []struct {
+		name   string
+		from   *store
+		filter string
+		passes func(id int) bool
+		copies bool // where batches are whole row groups
+	}{
+		{"whole row groups pass", plain, "id >= 10", func(id int) bool { return id >= 10 }, true},
+		{"some of each", plain, "id NOT IN (3, 7, 12, 19)", func(id int) bool { return id != 3 && id != 7 && id != 12 && id != 19 }, false},
+		{"one", plain, "id = 8", func(id int) bool { return id == 8 }, false},
+		{"none", plain, "id = 8 AND name = 'n9'", func(int) bool { return false }, false},
+		{"deleted", deleted, "", func(int) bool { return true }, true},
+		{"deleted and not passing", deleted, "id < 7 OR id > 16", func(id int) bool { return id < 7 || id > 16 }, true},
+	} {
+		for _, batchRows := range []int64{migrate.AutoBatchRows, 100, 3} {
+			t.Run(fmt.Sprintf("%s by %d", c.name, batchRows), func(t *testing.T) {
+				var want []string
+				for id := range 20 {
+					switch {
+					case !c.passes(id):
+					case c.from == deleted && (id == 6 || id == 9):
+						want = append(want, row(id, "new"))
+					default:
+						want = append(want, ids(id, 1)...)
+					}
+				}
+				var batches []string
+				for i, f := range []form{one, three} {
+					to := newStore(t)
+					to.create(t, "dst", people())
+					j := newJob(c.from, to, batchRows)
+					if c.filter != "" {
+						var err error
+						j.scan.Filter, err = filter.Parse(c.filter)
+						must(t, err)
+					}
+					r, err := f.run(j, t.Context(), t)
+					must(t, err)
+					slices.Sort(want)
+					equal(t, "rows", to.live(t, "dst"), append([]string{}, want...))
+					var added []string
+					for _, snap := range to.snaps(t, "dst") {
+						added = append(added, snap.mark["added-records"]+" to "+snap.mark["icepipe.cursor"])
+					}
+					if i == 0 {
+						batches = added
+						if r.BytesEncoded > 0 || len(want) > 0 && r.BytesTranscoded+r.BytesCopied == 0 {
+							t.Errorf("%d bytes were encoded of records", r.BytesEncoded)
+						}
+						if whole := batchRows == migrate.AutoBatchRows; whole && c.copies != (r.BytesCopied > 0) {
+							t.Errorf("%d bytes were copied", r.BytesCopied)
+						}
+					}
+					equal(t, "batches", added, batches)
+				}
+			})
+		}
+	}
 }

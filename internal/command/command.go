@@ -11,13 +11,13 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"icepipe/internal/catalogs"
+	"icepipe/pkg/migrate"
 )
 
 // A World is what a program touches.
@@ -42,11 +42,7 @@ func Main(name string) {
 	log.SetOutput(io.Discard)
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 
-	// Garbage is collected earlier than Go would by itself once the heap nears this many bytes. What is
-	// alive stays well below it, so that it costs no time.
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(280 << 20)
-	}
+	collectEarly(migrate.DefaultMemory)
 
 	ctx, stop := interrupted()
 	defer stop()

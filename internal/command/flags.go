@@ -203,6 +203,7 @@ type commitFlags struct {
 	overwriteFlags `embed:""`
 	Accept         bool   `name:"accept-expired-history" help:"Resume although snapshots of the job have expired in the destination: say that nothing was rolled back."`
 	Jobs           *int64 `placeholder:"N" help:"Columns encoded at the same time (default: one more than there are processors)."`
+	memoryFlag     `embed:""`
 	Quiet          bool   `short:"q" help:"No progress on stderr."`
 	Output         string `enum:"text,json" default:"text" help:"Form of the result on stdout: text or json."`
 }
@@ -214,8 +215,13 @@ func (f commitFlags) store() *ckpt.Store {
 	return ckpt.Open(f.Checkpoint)
 }
 
-func (f commitFlags) writeOptions(branch string, jobs int64) migrate.WriteOptions {
-	return migrate.WriteOptions{Branch: branch, Checkpoint: f.store(), Jobs: int(jobs), NewJob: f.NewJob, AcceptExpiredHistory: f.Accept, WholeTable: f.Yes, OverwriteConcurrent: f.OverwriteConcurrent}
+func (f commitFlags) writeOptions(branch string) (migrate.WriteOptions, error) {
+	jobs, err := count("--jobs", f.Jobs)
+	if err != nil {
+		return migrate.WriteOptions{}, err
+	}
+	memory, err := f.bytes()
+	return migrate.WriteOptions{Branch: branch, Checkpoint: f.store(), Jobs: int(jobs), Memory: memory, NewJob: f.NewJob, AcceptExpiredHistory: f.Accept, WholeTable: f.Yes, OverwriteConcurrent: f.OverwriteConcurrent}, err
 }
 
 func usagef(format string, args ...any) error {

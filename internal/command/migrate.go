@@ -104,11 +104,9 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 	if p.WriteMode == migrate.Upsert && p.Verify != "" && p.VerifyScope != "table" {
 		return nil, usagef("--verify compares an upsert with the whole destination alone: say --verify-scope table, where source and destination hold the same rows afterwards")
 	}
-	jobs, err := count("--jobs", p.Jobs)
-	if err != nil {
+	if m.Write, err = p.writeOptions(p.DstBranch); err != nil {
 		return nil, err
 	}
-	m.Write = p.writeOptions(p.DstBranch, jobs)
 	m.Write.Copy, m.Write.CopyPromoted = p.Copy, p.Promoted
 	return m, p.mode(&m.Write)
 }

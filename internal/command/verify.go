@@ -24,6 +24,7 @@ type verifyProgram struct {
 	Scope              string `enum:"job,table," default:"" placeholder:"job|table" help:"Compare with the rows that the checkpoint's job added (job, the default with a checkpoint), or with the whole destination (table)."`
 	Method             string `enum:"row_count,partition_hash,sample,diff,auto" default:"row_count" help:"row_count, partition_hash, sample, diff, or auto: row_count, and partition_hash where the counts agree (default ${default})."`
 	compareFlags       `embed:""`
+	memoryFlag         `embed:""`
 	EmitFixes          string `placeholder:"FILE" help:"With diff: write missing and changed rows, as the source has them, to FILE as an Arrow stream."`
 	Output             string `enum:"text,json,jsonl,csv,arrow" default:"text" help:"Form of the result on stdout: text or json; with diff also jsonl, csv or arrow, for all differing rows instead of the report."`
 	Quiet              bool   `short:"q" help:"No progress on stderr."`
@@ -102,6 +103,9 @@ func (p *verifyProgram) Run(ctx context.Context, w *World) error {
 func (p *verifyProgram) options() (migrate.VerifyOptions, error) {
 	o, err := p.compareFlags.options()
 	if err != nil {
+		return o, err
+	}
+	if o.Memory, err = p.bytes(); err != nil {
 		return o, err
 	}
 	o.Method, o.DestBranch, o.WholeTable = p.Method, p.DstBranch, p.Scope == "table"

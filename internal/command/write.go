@@ -45,7 +45,7 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	if p.UnsealedOK && p.Checkpoint != "" {
 		return usagef("--unsealed-ok takes no checkpoint: the rows of another program's stream have no places to resume from")
 	}
-	jobs, err := count("--jobs", p.Jobs)
+	o, err := p.writeOptions(p.Branch)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,6 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	}
 	show := newProgress(w, p.Quiet)
 	defer show.end()
-	o := p.writeOptions(p.Branch, jobs)
 	o.Again = p.Again
 	if err := p.mode(&o); err != nil {
 		return err

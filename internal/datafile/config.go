@@ -36,9 +36,7 @@ type Config struct {
 	FS iceio.WriteFileIO
 	// Name gives a new file name without a directory; default a random UUID. Calls do not overlap.
 	Name func() string
-	// Jobs is how many columns are encoded at a time; default one more than GOMAXPROCS, so that a
-	// processor has work while another column waits for its turn.
-	Jobs int
+	Resources
 	// Mem holds what the Writer gathers; default Go's heap.
 	Mem memory.Allocator
 
@@ -46,14 +44,26 @@ type Config struct {
 	Copy Copy
 
 	// GatherBytes bounds the record batches held of a partitioned or sorted table: that many bytes
-	// are clustered at a time, and a batch above it makes more files. Default 64 MiB.
+	// are clustered at a time, and a batch above it makes more files. Default a quarter of Memory.
 	GatherBytes int64
 	// RowGroupBytes ends a row group when that many bytes of Arrow data went in, below what the
 	// table's write.parquet.row-group-size-bytes says: all columns of a row group are encoded at the
-	// same time, so their pages are held in memory until it ends. Default 32 MiB, which holds a
-	// third of it.
+	// same time, so their pages are held in memory until it ends. Default an eighth of Memory, of which
+	// a third is held.
 	RowGroupBytes int64
 }
+
+// Resources are what a Writer may use.
+type Resources struct {
+	// Jobs is how many columns are encoded at a time; default one more than GOMAXPROCS, so that a
+	// processor has work while another column waits for its turn.
+	Jobs int
+	// Memory is about how many bytes what is on its way may take; default DefaultMemory.
+	Memory int64
+}
+
+// DefaultMemory is 256 MiB.
+const DefaultMemory = 256 << 20
 
 func (c Config) withDefaults() Config {
 	if c.Name == nil {
@@ -62,14 +72,17 @@ func (c Config) withDefaults() Config {
 	if c.Jobs <= 0 {
 		c.Jobs = runtime.GOMAXPROCS(0) + 1
 	}
+	if c.Memory <= 0 {
+		c.Memory = DefaultMemory
+	}
 	if c.Mem == nil {
 		c.Mem = memory.DefaultAllocator
 	}
 	if c.GatherBytes <= 0 {
-		c.GatherBytes = 64 << 20
+		c.GatherBytes = c.Memory / 4
 	}
 	if c.RowGroupBytes <= 0 {
-		c.RowGroupBytes = 32 << 20
+		c.RowGroupBytes = c.Memory / 8
 	}
 	return c
 }

@@ -41,7 +41,7 @@ func spec(fields ...iceberg.PartitionField) iceberg.PartitionSpec {
 // config is that of an unpartitioned table in a folder of the test's own.
 func config(t *testing.T, s *iceberg.Schema, props iceberg.Properties) Config {
 	t.Helper()
-	return Config{Schema: s, Spec: *iceberg.UnpartitionedSpec, Version: 2, Location: t.TempDir(), Properties: props, Jobs: 3}
+	return Config{Schema: s, Spec: *iceberg.UnpartitionedSpec, Version: 2, Location: t.TempDir(), Properties: props, Resources: Resources{Jobs: 3}}
 }
 
 // batchOf makes a record batch of a schema from JSON, one row a line or an array of rows.

@@ -124,7 +124,7 @@ func (u *upserting) commit(name string, version int, mode lake.DeleteMode, linea
 	if head := tbl.CurrentSnapshot(); head != nil {
 		since = &head.SnapshotID
 	}
-	_, err := tbl.Append(u.t.Context(), lake.Commit{Branch: "main", Mark: mark, Files: files, Since: since, Upsert: &lake.Upsert{Mode: mode, Job: "job", Jobs: 1,
+	_, err := tbl.Append(u.t.Context(), lake.Commit{Branch: "main", Mark: mark, Files: files, Since: since, Upsert: &lake.Upsert{Mode: mode, Job: "job", Resources: datafile.Resources{Jobs: 1},
 		Gone: func(context.Context, *table.Snapshot) (map[string]*dv.RoaringPositionBitmap, error) { return gone, nil },
 	}})
 	if err != nil {
@@ -158,9 +158,9 @@ func (u *upserting) open(name string) *lake.Table {
 // write writes rows as data files, with row IDs where there are to be some.
 func (u *upserting) write(tbl *lake.Table, of []map[string]any, lineage bool) []iceberg.DataFile {
 	u.t.Helper()
-	config, err := tbl.FileConfig(u.t.Context(), 1)
+	config, err := tbl.FileConfig(u.t.Context(), datafile.Resources{Jobs: 1})
 	if lineage {
-		config, err = tbl.FileConfigLineage(u.t.Context(), 1)
+		config, err = tbl.FileConfigLineage(u.t.Context(), datafile.Resources{Jobs: 1})
 	}
 	if err != nil {
 		u.t.Fatal(err)

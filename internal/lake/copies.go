@@ -31,7 +31,7 @@ func (t *Table) copied(ctx context.Context, u *Upsert, head *table.Snapshot, liv
 	if done == nil {
 		done = &replacement{}
 		met := map[string]int64{}
-		done.kept, err = t.writeStaying(ctx, scan, keptJob(u.Job), u.Jobs, func(rows liveRows) ([]int32, error) {
+		done.kept, err = t.writeStaying(ctx, scan, keptJob(u.Job), u.Resources, func(rows liveRows) ([]int32, error) {
 			var stays []int32
 			for i, at := range rows.at {
 				if gone[rows.path].Contains(uint64(rows.before) + uint64(at)) {
@@ -59,11 +59,11 @@ func (t *Table) copied(ctx context.Context, u *Upsert, head *table.Snapshot, liv
 // FileConfigLineage is FileConfig for files of format version 3 whose rows say in two columns behind the others,
 // _row_id and _last_updated_sequence_number, what they are: a row that takes the place of another has its row ID
 // and a null, a new one two nulls, which the commit fills in (specification, "Row Lineage").
-func (t *Table) FileConfigLineage(ctx context.Context, jobs int) (datafile.Config, error) {
+func (t *Table) FileConfigLineage(ctx context.Context, with datafile.Resources) (datafile.Config, error) {
 	if version := t.Metadata().Version(); version < 3 {
 		return datafile.Config{}, fmt.Errorf("table %q has format version %d, whose rows have no IDs", t.Name(), version)
 	}
-	c, err := t.FileConfig(ctx, jobs)
+	c, err := t.FileConfig(ctx, with)
 	if err != nil {
 		return c, err
 	}

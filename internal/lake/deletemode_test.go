@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"icepipe/internal/datafile"
+
 	"github.com/apache/iceberg-go"
 )
 
@@ -66,7 +68,7 @@ func TestUpsertable(t *testing.T) {
 func TestJobFilesOfCopies(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		tbl := newTable(t, idAndText(), unpartitioned())
-		config, err := tbl.FileConfig(t.Context(), 1)
+		config, err := tbl.FileConfig(t.Context(), datafile.Resources{Jobs: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +77,7 @@ func TestJobFilesOfCopies(t *testing.T) {
 		if others {
 			first.Mark.Job = "another"
 		}
-		for _, c := range []Commit{first, {Branch: "main", Mark: markOf(1), Files: written(t, tbl, `[{"id":1,"p":"z"}]`), Upsert: &Upsert{Mode: CopyOnWrite, Job: "job", Jobs: 1, Gone: goneOf(t, tbl, 1)}}} {
+		for _, c := range []Commit{first, {Branch: "main", Mark: markOf(1), Files: written(t, tbl, `[{"id":1,"p":"z"}]`), Upsert: &Upsert{Mode: CopyOnWrite, Job: "job", Resources: datafile.Resources{Jobs: 1}, Gone: goneOf(t, tbl, 1)}}} {
 			head := tbl.CurrentSnapshot()
 			if head != nil {
 				c.Since = &head.SnapshotID

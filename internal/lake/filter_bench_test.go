@@ -21,7 +21,7 @@ func BenchmarkFilter(b *testing.B) {
 		opt(5, "day", prim.Date), opt(6, "ts", prim.TimestampTz), opt(7, "n", prim.Int32), opt(8, "ok", prim.Bool),
 		opt(9, "price", iceberg.DecimalTypeOf(12, 2)), opt(10, "y", prim.Float64), opt(11, "note", prim.String), opt(12, "m", prim.Int64))
 	tbl := newTable(b, schema, unpartitioned())
-	config, err := tbl.FileConfig(b.Context(), 1)
+	config, err := tbl.FileConfig(b.Context(), datafile.Resources{Jobs: 1})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func arrowOf(t testing.TB, schema *iceberg.Schema, ids bool) *arrow.Schema {
 // written writes rows as data files of the table, without a commit.
 func written(t testing.TB, tbl *Table, text string) []iceberg.DataFile {
 	t.Helper()
-	config, err := tbl.FileConfig(t.Context(), 1)
+	config, err := tbl.FileConfig(t.Context(), datafile.Resources{Jobs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

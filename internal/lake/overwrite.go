@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"icepipe/internal/datafile"
+
 	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
@@ -19,7 +21,7 @@ type Overwrite struct {
 	Base       *int64 // head of the branch when the job began: what others did since is looked at
 	Concurrent bool   // what they did in these partitions is replaced too, and no conflict
 	Job        string
-	Jobs       int // columns encoded at once
+	Resources  datafile.Resources
 
 	kept map[string]rewritten // by the files that were read, and their deletes
 }

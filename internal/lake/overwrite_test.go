@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"icepipe/internal/datafile"
+
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 )
@@ -16,7 +18,7 @@ import (
 // overwritten commits rows as an overwrite of a job that began at the head.
 func overwritten(t testing.TB, tbl *Table, n int64, text string) Committed {
 	t.Helper()
-	o := &Overwrite{Job: "job", Jobs: 1}
+	o := &Overwrite{Job: "job", Resources: datafile.Resources{Jobs: 1}}
 	if head := tbl.CurrentSnapshot(); head != nil {
 		o.Base = &head.SnapshotID
 	}
@@ -91,7 +93,7 @@ func TestOverwriteConflicts(t *testing.T) {
 				if late {
 					foreign() // the first try loses
 				}
-				_, err := tbl.Append(t.Context(), Commit{Branch: "main", Mark: markOf(5), Files: files, Since: &base, Overwrite: &Overwrite{Base: &base, Job: "job", Jobs: 1, Concurrent: c.concurrent}})
+				_, err := tbl.Append(t.Context(), Commit{Branch: "main", Mark: markOf(5), Files: files, Since: &base, Overwrite: &Overwrite{Base: &base, Job: "job", Resources: datafile.Resources{Jobs: 1}, Concurrent: c.concurrent}})
 				rows := scanned(t, load(t, tbl), ScanOptions{})
 				if c.want != "" {
 					fails(t, "conflict", err, c.want)
@@ -147,7 +149,7 @@ func TestOverwriteDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := tbl.CurrentSnapshot().SnapshotID
-	_, err = tbl.Append(t.Context(), Commit{Branch: "main", Mark: markOf(5), Files: written(t, tbl, `[{"id":3,"p":"x"}]`), Since: &base, Overwrite: &Overwrite{Base: &base, Job: "job", Jobs: 1}})
+	_, err = tbl.Append(t.Context(), Commit{Branch: "main", Mark: markOf(5), Files: written(t, tbl, `[{"id":3,"p":"x"}]`), Since: &base, Overwrite: &Overwrite{Base: &base, Job: "job", Resources: datafile.Resources{Jobs: 1}}})
 	fails(t, "a damaged file", err, "files of older partition specs")
 	if load(t, tbl).CurrentSnapshot().SnapshotID != base {
 		t.Error("it was committed")

@@ -125,7 +125,7 @@ type deleteWriter struct {
 // newDeleteWriter writes with the table's delete.parquet properties, and where they are not set with those of its
 // data files, as Java's library does.
 func (t *Table) newDeleteWriter(ctx context.Context, u *Upsert) (*deleteWriter, error) {
-	c, err := t.FileConfig(ctx, u.Jobs)
+	c, err := t.FileConfig(ctx, u.Resources)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (t *Table) rewrite(ctx context.Context, o *Overwrite, head *table.Snapshot,
 		if err != nil {
 			return rewritten{}, err
 		}
-		out.files, err = t.writeStaying(ctx, scan, keptJob(o.Job), o.Jobs, func(rows liveRows) ([]int32, error) { return touched.staying(partitions, rows.batch) })
+		out.files, err = t.writeStaying(ctx, scan, keptJob(o.Job), o.Resources, func(rows liveRows) ([]int32, error) { return touched.staying(partitions, rows.batch) })
 		if err != nil {
 			return rewritten{}, err
 		}
@@ -120,8 +120,8 @@ func (p *touchedPartitions) staying(partitions *datafile.Partitions, batch arrow
 // writeStaying writes the rows of a scan that stay: of each record batch those at the indices that stays returns. Where
 // the scan reads row IDs each row keeps its own and the sequence number that it was last changed with (specification,
 // "Row Lineage"). job is what the names of the files are made of.
-func (t *Table) writeStaying(ctx context.Context, scan *Scan, job string, jobs int, stays func(liveRows) ([]int32, error)) ([]iceberg.DataFile, error) {
-	config, err := t.FileConfig(ctx, jobs)
+func (t *Table) writeStaying(ctx context.Context, scan *Scan, job string, with datafile.Resources, stays func(liveRows) ([]int32, error)) ([]iceberg.DataFile, error) {
+	config, err := t.FileConfig(ctx, with)
 	if err != nil {
 		return nil, err
 	}

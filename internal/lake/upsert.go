@@ -13,6 +13,7 @@ import (
 	"github.com/apache/iceberg-go/table/dv"
 
 	"icepipe/internal/crash"
+	"icepipe/internal/datafile"
 )
 
 // A DeleteMode says how rows are taken out of a table.
@@ -85,9 +86,9 @@ func (t *Table) bears(mode DeleteMode) error {
 // An Upsert makes a commit take rows out of the table in the same snapshot as its files bring others. It is of
 // one commit, and may be used for all tries of it.
 type Upsert struct {
-	Mode DeleteMode
-	Job  string
-	Jobs int // columns encoded at once
+	Mode      DeleteMode
+	Job       string
+	Resources datafile.Resources
 
 	// Gone says which rows go: the positions, in data files by their paths, of rows that live in head, nil for a
 	// branch without a snapshot. It is asked at each try. An error of it ends the try, and the commit if it is

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"icepipe/internal/datafile"
+
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
@@ -146,7 +148,7 @@ func TestUpsertOrphans(t *testing.T) {
 		lost := errors.New("lost")
 		catalog := tbl.Catalog
 		tbl.Catalog = &faulty{Catalog: catalog, commit: func(int, func() error) error { return lasting{lost} }}
-		config, err := tbl.FileConfig(t.Context(), 1)
+		config, err := tbl.FileConfig(t.Context(), datafile.Resources{Jobs: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

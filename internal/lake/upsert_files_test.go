@@ -111,7 +111,7 @@ func TestUpsertLineage(t *testing.T) {
 		appended(t, tbl, 0, `[{"id":1,"p":"x"},{"id":2,"p":"x"},{"id":3,"p":"x"}]`)
 		first := rowIDsByID(t, tbl)
 		at := placesByID(t, tbl, tbl.CurrentSnapshot())
-		config, err := tbl.FileConfigLineage(t.Context(), 1)
+		config, err := tbl.FileConfigLineage(t.Context(), datafile.Resources{Jobs: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestUpsertLineage(t *testing.T) {
 		}
 	}
 	tbl := newTable(t, idAndText(), unpartitioned())
-	_, err := tbl.FileConfigLineage(t.Context(), 1)
+	_, err := tbl.FileConfigLineage(t.Context(), datafile.Resources{Jobs: 1})
 	fails(t, "row IDs in v2", err, "has format version 2, whose rows have no IDs")
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"icepipe/internal/datafile"
+
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
@@ -74,7 +76,7 @@ func goneOf(t testing.TB, tbl *Table, ids ...int64) func(context.Context, *table
 func upsertOf(t testing.TB, tbl *Table, mode DeleteMode, ids ...int64) *Upsert {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
-	return &Upsert{Mode: mode, Job: "job", Jobs: 1, Gone: goneOf(t, tbl, ids...), mem: mem}
+	return &Upsert{Mode: mode, Job: "job", Resources: datafile.Resources{Jobs: 1}, Gone: goneOf(t, tbl, ids...), mem: mem}
 }
 
 // upserted commits rows in the place of those with their ids.

@@ -42,7 +42,7 @@ func (t *Table) vectors(ctx context.Context, u *Upsert, tasks []table.FileScanTa
 			r.deletes[deleteKey(d)] = true
 		}
 	}
-	c, err := t.FileConfig(ctx, u.Jobs)
+	c, err := t.FileConfig(ctx, u.Resources)
 	if err != nil {
 		return nil, err
 	}

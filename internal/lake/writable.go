@@ -11,14 +11,14 @@ import (
 	"icepipe/pkg/plan"
 )
 
-// FileConfig is how data files of the table as it is now are written, encoding jobs columns at a time.
-func (t *Table) FileConfig(ctx context.Context, jobs int) (datafile.Config, error) {
+// FileConfig is how data files of the table as it is now are written.
+func (t *Table) FileConfig(ctx context.Context, with datafile.Resources) (datafile.Config, error) {
 	fs, err := t.FS(ctx)
 	if err != nil {
 		return datafile.Config{}, err
 	}
 	c := t.fileConfig()
-	c.Jobs = jobs
+	c.Resources = with
 	c.FS, _ = fs.(iceio.WriteFileIO)
 	return c, nil
 }

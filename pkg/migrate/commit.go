@@ -130,7 +130,7 @@ func (w *writer) commitPending(ctx context.Context, mark lake.Mark, pending *ckp
 		return err
 	}
 	if w.upsert != nil {
-		commit.Upsert = w.upsert.taking(j, w.options.Jobs, commit.Properties)
+		commit.Upsert = w.upsert.taking(j, w.options.resources(), commit.Properties)
 	}
 	landed, err := w.dst.Append(context.WithoutCancel(ctx), commit)
 	if err != nil {

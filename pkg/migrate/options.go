@@ -5,15 +5,20 @@ import (
 
 	"github.com/apache/iceberg-go/table"
 
+	"icepipe/internal/datafile"
 	"icepipe/pkg/ckpt"
 	"icepipe/pkg/rows"
 )
+
+// DefaultMemory is how many bytes rows on their way may take unless something else is asked for.
+const DefaultMemory = datafile.DefaultMemory
 
 // A WriteOptions says where and how rows are written.
 type WriteOptions struct {
 	Branch     string      // "" for main; it must exist
 	Checkpoint *ckpt.Store // nil: a run that dies cannot be resumed
 	Jobs       int         // columns encoded at once, 0 for the number of processors
+	Memory     int64       // bytes that rows on their way may take, about; 0 for 256 MiB
 	Observe    func(Event) // called now and then, by the goroutine that called Write; may be nil
 
 	NewJob               bool // begin a job although the branch holds batches of one with these settings, or of iceberg-ops
@@ -43,6 +48,10 @@ type WriteOptions struct {
 	// Waiting is called when the run was interrupted and waits for a commit to end, by a goroutine of
 	// its own that Write waits for; may be nil.
 	Waiting func()
+}
+
+func (o WriteOptions) resources() datafile.Resources {
+	return datafile.Resources{Jobs: o.Jobs, Memory: o.Memory}
 }
 
 func (o WriteOptions) branch() string { return cmp.Or(o.Branch, table.MainBranch) }

@@ -28,7 +28,7 @@ func (j *job) overwrite() (*lake.Overwrite, error) {
 	if !j.options.OverwritePartitions {
 		return nil, nil
 	}
-	o := &lake.Overwrite{Concurrent: j.options.OverwriteConcurrent, Job: j.note.Job, Jobs: j.options.Jobs}
+	o := &lake.Overwrite{Concurrent: j.options.OverwriteConcurrent, Job: j.note.Job, Resources: j.options.resources()}
 	before := j.note.DestSnapshotBefore
 	if before == nil {
 		return o, nil

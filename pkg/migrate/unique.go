@@ -63,7 +63,7 @@ func (m *Migrator) unique(ctx context.Context, h rows.Header, p *plan.Plan, o *U
 	if err != nil {
 		return err
 	}
-	seen, err := upsert.NewUnique(keys.Target(), o.matching())
+	seen, err := upsert.NewUnique(keys.Target(), o.matching(m.Write.Memory))
 	if err != nil {
 		return err
 	}

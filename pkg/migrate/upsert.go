@@ -31,9 +31,10 @@ func (o *UpsertOptions) settings() map[string]any {
 	}
 }
 
-func (o *UpsertOptions) matching() upsert.Options {
+// matching says how rows are matched, with half of the memory for the keys.
+func (o *UpsertOptions) matching(memory int64) upsert.Options {
 	return upsert.Options{
-		Keys: o.Keys, FloatKeys: o.FloatKeys, UpdateAll: o.UpdateAll, Dir: o.Dir,
+		Keys: o.Keys, FloatKeys: o.FloatKeys, UpdateAll: o.UpdateAll, Dir: o.Dir, Memory: memory / 2,
 		NullKeys:   upsert.NullKeys(cmp.Or(o.NullKeys, NullKeysError)),
 		Duplicates: upsert.Duplicates(cmp.Or(o.Duplicates, DuplicateWithinBatch)),
 	}
@@ -55,7 +56,7 @@ func upsertable(ctx context.Context, p *plan.Plan, dst *lake.Table, o *WriteOpti
 	if err := upsert.CheckNames(u.Keys); err != nil {
 		return err
 	}
-	if err := upsert.Check(p.Target(), u.matching()); err != nil {
+	if err := upsert.Check(p.Target(), u.matching(0)); err != nil {
 		return fmt.Errorf("table %q: %w", dst.Name(), err)
 	}
 	for _, c := range p.Columns {
@@ -101,7 +102,7 @@ type upserting struct {
 
 // openUpsert reads the keys of the destination, whose schema has the job's changes by now.
 func (w *writer) openUpsert(ctx context.Context, config *datafile.Config) (*upserting, error) {
-	o := w.options.Upsert.matching()
+	o := w.options.Upsert.matching(w.options.Memory)
 	var err error
 	if o.Mode, err = w.dst.DeleteMode(cmp.Or(w.options.Upsert.DeleteMode, DeleteAuto)); err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func (w *writer) openUpsert(ctx context.Context, config *datafile.Config) (*upse
 		return nil, err
 	}
 	if w.dst.Metadata().Version() >= 3 {
-		if *config, err = w.dst.FileConfigLineage(ctx, w.options.Jobs); err != nil {
+		if *config, err = w.dst.FileConfigLineage(ctx, w.options.resources()); err != nil {
 			return nil, err
 		}
 	}
@@ -211,8 +212,8 @@ func (w *writer) commitUpsert(ctx context.Context, batch open, written []iceberg
 // taking is the commit's side of the open batch, or of all staged ones.
 // properties are the summary properties of its snapshot, which say by the head that it is made on what became of
 // its rows.
-func (u *upserting) taking(j *job, jobs int, properties map[string]string) *lake.Upsert {
-	return &lake.Upsert{Mode: u.mode, Job: j.note.Job, Jobs: jobs,
+func (u *upserting) taking(j *job, with datafile.Resources, properties map[string]string) *lake.Upsert {
+	return &lake.Upsert{Mode: u.mode, Job: j.note.Job, Resources: with,
 		Gone: func(ctx context.Context, head *table.Snapshot) (map[string]*dv.RoaringPositionBitmap, error) {
 			gone, err := u.gone(ctx, head)
 			c := u.sorted()

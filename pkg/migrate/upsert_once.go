@@ -152,7 +152,7 @@ func (w *writer) thin(ctx context.Context) error {
 			}
 		}
 		if len(old) > 0 {
-			again, err := w.dst.Thin(ctx, j.note.Job, w.options.Jobs, old, superseded)
+			again, err := w.dst.Thin(ctx, j.note.Job, w.options.resources(), old, superseded)
 			if err != nil {
 				return fmt.Errorf("staged batch %d: %w", i, err)
 			}

@@ -78,6 +78,7 @@ type VerifyOptions struct {
 	Tolerance  map[string]float64 // of diff: columns of floats that may differ by so much
 	Limit      int64              // differences that are named, 0 for DefaultLimit, -1 for none
 	Dir        string             // for temporary files, "" for the system's
+	Memory     int64              // bytes that may be held, about; 0 for 256 MiB
 
 	// Differing is called for each differing row of a diff, those beyond Limit too; may be nil.
 	Differing func(DifferingRow) error

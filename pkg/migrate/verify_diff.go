@@ -104,7 +104,7 @@ func verifyDiff(ctx context.Context, src, dst *Table, o VerifyOptions) (Verifica
 	if err != nil {
 		return Verification{}, err
 	}
-	d := &rowdiff.Diff{Form: c.form, Dir: o.Dir}
+	d := &rowdiff.Diff{Form: c.form, Dir: o.Dir, Memory: o.Memory / 4}
 	if d.Keys, err = c.keys(o.Keys); err != nil {
 		return Verification{}, err
 	}

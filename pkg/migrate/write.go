@@ -180,7 +180,7 @@ func (w *writer) run(ctx context.Context) error {
 // holds, for none of them was left to write. Batches are committed by one goroutine while the next is
 // written; it is waited for in every case.
 func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err error) {
-	config, err := w.dst.FileConfig(ctx, w.options.Jobs)
+	config, err := w.dst.FileConfig(ctx, w.options.resources())
 	if err != nil {
 		return 0, err
 	}

@@ -22,8 +22,8 @@
 // nothing, takes no lock, and opens both catalogs for reading alone. --explain prints the plan alone.
 //
 // Columns of row groups whose rows all go into one batch are copied as they are where nothing in them has to be changed,
-// with their codec and pages; --copy never writes all of them anew, --copy require ends at the first that cannot be
-// copied and says why. --copy-promoted copies also what is promoted, in its old type. --batch-rows auto makes batches of
+// with their codec and pages; --copy never writes all of them anew, --copy require refuses before anything is
+// written where one cannot be copied, and says why. --copy-promoted copies also what is promoted, in its old type. --batch-rows auto makes batches of
 // whole row groups.
 //
 // --commit once lands all batches as one snapshot at the end; what is written until then is noted in FILE.staged

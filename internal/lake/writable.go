@@ -23,6 +23,28 @@ func (t *Table) FileConfig(ctx context.Context, with datafile.Resources) (datafi
 	return c, nil
 }
 
+// FileConfigAfter is FileConfig once the changes of a plan are made to the table's schema.
+func (t *Table) FileConfigAfter(ctx context.Context, p *plan.Plan, with datafile.Resources) (datafile.Config, error) {
+	c, err := t.FileConfig(ctx, with)
+	if err == nil {
+		c.Schema, err = t.schemaAfter(p)
+	}
+	return c, err
+}
+
+// schemaAfter is the table's schema once the changes of a plan are made.
+func (t *Table) schemaAfter(p *plan.Plan) (*iceberg.Schema, error) {
+	pending, err := p.Pending(t.Schema())
+	if err != nil {
+		return nil, fmt.Errorf("schema of table %q: %w", t.Name(), err)
+	}
+	fields, err := t.evolution().apply(t.Schema(), pending)
+	if err != nil {
+		return nil, fmt.Errorf("schema of table %q: %w", t.Name(), err)
+	}
+	return iceberg.NewSchemaWithIdentifiers(t.Schema().ID, t.Schema().IdentifierFieldIDs, fields...), nil
+}
+
 func (t *Table) fileConfig() datafile.Config {
 	return datafile.Config{
 		Schema: t.Schema(), Spec: t.Spec(), SortOrder: t.SortOrder(), Properties: t.Properties(),
@@ -33,16 +55,12 @@ func (t *Table) fileConfig() datafile.Config {
 // Writable refuses a table whose data files cannot be written once the changes of a plan are made to its
 // schema, and changes that its partitions do not bear. It writes nothing.
 func (t *Table) Writable(p *plan.Plan) error {
-	pending, err := p.Pending(t.Schema())
+	after, err := t.schemaAfter(p)
 	if err != nil {
-		return fmt.Errorf("schema of table %q: %w", t.Name(), err)
-	}
-	fields, err := t.evolution().apply(t.Schema(), pending)
-	if err != nil {
-		return fmt.Errorf("schema of table %q: %w", t.Name(), err)
+		return err
 	}
 	c := t.fileConfig()
-	c.Schema = iceberg.NewSchemaWithIdentifiers(t.Schema().ID, t.Schema().IdentifierFieldIDs, fields...)
+	c.Schema = after
 	if err := t.partitionsBear(c.Schema); err != nil {
 		return fmt.Errorf("table %q: %w", t.Name(), err)
 	}

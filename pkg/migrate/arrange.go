@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
 
 	"icepipe/internal/lake"
 	"icepipe/pkg/plan"
@@ -19,19 +21,19 @@ type arranged struct {
 	projector *plan.Projector
 }
 
-// arrange finds the plan's targets in the destination by ID and type, so that an unrelated change of
+// arrange finds the plan's targets in the destination's schema by ID and type, so that an unrelated change of
 // its schema since the stream was reconciled does not stop the job.
-func arrange(in rows.Stream, p *plan.Plan, dst *lake.Table) (*arranged, error) {
+func arrange(in *arrow.Schema, p *plan.Plan, dst *lake.Table, schema *iceberg.Schema) (*arranged, error) {
 	wrap := func(err error) error { return fmt.Errorf("table %q: %w", dst.Name(), err) }
-	resolved, err := p.Resolve(dst.Schema())
+	resolved, err := p.Resolve(schema)
 	if err != nil {
 		return nil, wrap(err)
 	}
-	carried, err := p.Carry(dst.Schema())
+	carried, err := p.Carry(schema)
 	if err != nil {
 		return nil, wrap(err)
 	}
-	projector, err := carried.Projector(in.Schema, memory.DefaultAllocator)
+	projector, err := carried.Projector(in, memory.DefaultAllocator)
 	if err != nil {
 		return nil, wrap(err)
 	}
@@ -50,7 +52,7 @@ func (w *writer) arrange(ctx context.Context) (*arranged, error) {
 		return nil, err
 	}
 	note.SchemaChanges = append(note.SchemaChanges, w.changes...)
-	arranged, err := arrange(w.in, w.plan, w.dst)
+	arranged, err := arrange(w.in.Schema, w.plan, w.dst, w.dst.Schema())
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,15 @@
 package migrate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
 	"icepipe/internal/datafile"
+	"icepipe/pkg/plan"
+	"icepipe/pkg/rows"
 )
 
 // fewGroups is how many small row groups a batch may be copied of.
@@ -23,27 +28,64 @@ func copyable(o WriteOptions, ahead int) error {
 	return nil
 }
 
-// copying is what is copied by the options.
-func (w *writer) copying() datafile.Copy {
-	c := datafile.Copy{Mode: datafile.CopyAuto, Promoted: w.options.CopyPromoted}
+// copying is what is copied by the options of a stream in this process.
+func (o WriteOptions) copying(h rows.Header) datafile.Copy {
+	c := datafile.Copy{Mode: datafile.CopyAuto, Promoted: o.CopyPromoted}
 	switch {
-	case w.options.Copy == CopyNever, w.ahead == 0, w.upsert != nil:
+	case o.Copy == CopyNever, o.Upsert != nil:
 		c.Mode = datafile.CopyNever
-	case w.options.Copy == CopyRequire:
+	case o.Copy == CopyRequire:
 		c.Mode = datafile.CopyRequire
 	}
-	c.Rows = min(w.in.Header.BatchRows, w.in.Header.Expected.Rows) / fewGroups
+	c.Rows = min(h.BatchRows, h.Expected.Rows) / fewGroups
 	return c
 }
+
+// copied refuses a job of which all must be copied where that cannot be done with a row group, before anything is
+// written. in is the job's source, ranged over by no one else.
+func (m *Migrator) copied(ctx context.Context, in rows.Stream, p *plan.Plan, o WriteOptions) error {
+	if o.Copy != CopyRequire {
+		return nil
+	}
+	config, err := m.Dest.lake.FileConfigAfter(ctx, p, o.resources())
+	if err != nil {
+		return err
+	}
+	config.Copy = o.copying(in.Header)
+	projector, err := p.Projector(in.Schema, memory.DefaultAllocator)
+	if err != nil {
+		return err
+	}
+	files, err := datafile.NewWriter(ctx, config)
+	if err != nil {
+		return err
+	}
+	arranged, err := arrange(projector.Schema(), p, m.Dest.lake, config.Schema)
+	if err != nil {
+		return err
+	}
+	for span, err := range in.Spans {
+		if err != nil {
+			return err
+		}
+		_, refused := files.Takes(arranged.part(placed(span.Part, projector.Origins())))
+		span.Release()
+		if refused != nil {
+			return fmt.Errorf("%w; %s", refused, copyCure)
+		}
+	}
+	return nil
+}
+
+const copyCure = "--copy auto copies what can be copied"
 
 // copied is the error of a record batch that must not come, as everything is to be copied.
 func (w *writer) copied() error {
 	if w.options.Copy != CopyRequire {
 		return nil
 	}
-	const cure = "--copy auto copies what can be copied"
 	if why := w.refused.Load(); why != nil {
-		return fmt.Errorf("%w; %s", *why, cure)
+		return fmt.Errorf("%w; %s", *why, copyCure)
 	}
-	return fmt.Errorf("rows of a row group that lies in more than one batch cannot be copied; %s", cure)
+	return fmt.Errorf("rows of a row group that lies in more than one batch cannot be copied; %s", copyCure)
 }

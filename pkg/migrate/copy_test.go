@@ -103,7 +103,7 @@ func TestResumeFollowsRowGroups(t *testing.T) {
 // Where copying is required, what cannot be copied ends the run with the place and the reason, and what never can is
 // refused before.
 func TestCopyRequired(t *testing.T) {
-	from, _ := grouped(t)
+	from, rows := grouped(t)
 	t.Run("cast", func(t *testing.T) {
 		to := newStore(t)
 		to.create(t, "dst", iceberg.NewSchema(0, field(1, "id", prim.String)))
@@ -115,6 +115,20 @@ func TestCopyRequired(t *testing.T) {
 			t.Errorf("%v names no file", err)
 		}
 		equal(t, "snapshots", len(to.snaps(t, "dst")), 0)
+		equal(t, "data files", len(dataFiles(t, to.load(t, "dst"))), 0)
+		_, again := j.migrator(t).DryRun(t.Context())
+		wantError(t, again, err.Error()[strings.Index(err.Error(), "row group 0"):])
+	})
+	t.Run("a column is added", func(t *testing.T) {
+		to := newStore(t)
+		to.create(t, "dst", iceberg.NewSchema(0, field(1, "id", prim.Int64)))
+		j := newJob(from, to, migrate.AutoBatchRows)
+		j.copy, j.reconcile = migrate.CopyRequire, plan.Options{MissingInDest: plan.PolicyAutoAdd}
+		_, err := j.migrator(t).DryRun(t.Context())
+		must(t, err)
+		_, err = j.one(t.Context(), t)
+		must(t, err)
+		equal(t, "rows", to.content(t, "dst"), rows)
 	})
 	t.Run("deletes", func(t *testing.T) {
 		from, _ := source34(t)
@@ -123,7 +137,9 @@ func TestCopyRequired(t *testing.T) {
 		j := newJob(from, to, migrate.AutoBatchRows)
 		j.copy = migrate.CopyRequire
 		_, err := j.one(t.Context(), t)
-		wantError(t, err, "some of its rows are deleted, or do not pass the filter")
+		wantError(t, err, "some of its rows are deleted, or do not pass the filter; --copy auto")
+		_, err = j.migrator(t).DryRun(t.Context())
+		wantError(t, err, "some of its rows are deleted, or do not pass the filter; --copy auto")
 	})
 	t.Run("upsert", func(t *testing.T) {
 		to := newStore(t)

@@ -33,25 +33,28 @@ func (m *Migrator) Run(ctx context.Context) (Receipt, error) {
 	if err := m.destined(); err != nil {
 		return Receipt{}, err
 	}
-	in, err := Scan(ctx, m.Source, scan)
+	planned, err := planScan(ctx, m.Source, scan)
 	if err != nil {
 		return Receipt{}, err
 	}
-	out, c, err := m.reconcile(ctx, in)
+	out, c, err := m.reconcile(ctx, planned.Stream(ctx))
 	if err != nil {
 		return Receipt{}, err
 	}
 	o := m.Write
-	if o.wantsUnique() && !o.once() && c == nil { // a job that has begun was looked through
+	if unique := o.wantsUnique() && !o.once() && c == nil; unique || o.Copy == CopyRequire { // a job that has begun was looked through
 		w := o
 		p, err := m.refuse(ctx, out.Header, &w)
-		if err == nil {
+		if err == nil && unique {
 			err = m.unique(ctx, out.Header, p, w.Upsert)
+		}
+		if err == nil {
+			err = m.copied(ctx, planned.Stream(ctx), p, w)
 		}
 		if err != nil {
 			return Receipt{}, err
 		}
-		o.unique = true
+		o.unique = unique
 	}
 	return write(ctx, out, m.Dest, o, readAhead)
 }
@@ -166,6 +169,9 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 	p, err := m.refuse(ctx, out.Header, &w)
 	if err == nil && w.wantsUnique() && c == nil {
 		err = m.unique(ctx, out.Header, p, w.Upsert)
+	}
+	if err == nil {
+		err = m.copied(ctx, scan.Stream(ctx), p, w)
 	}
 	if err != nil {
 		return Preview{}, err

@@ -190,7 +190,9 @@ func (w *writer) write(ctx context.Context, arranged *arranged) (rest int64, err
 		}
 	}
 	config.Name = w.dst.FileNames(w.job.note.Job)
-	config.Copy = w.copying()
+	if w.ahead > 0 {
+		config.Copy = w.options.copying(w.in.Header)
+	}
 	files, err := datafile.NewWriter(ctx, config)
 	if err != nil {
 		return 0, err

@@ -94,7 +94,7 @@ def judge_filters(case, table):
         if not isinstance(field.field_type, (T.IntegerType, T.LongType, T.StringType, T.DateType, T.DecimalType)):
             continue
         source = next((s for s, d in case.names.items() if d == field.name), None)
-        values = [r[source] for r in case.rows if r[source] is not None] if source else []
+        values = [r[source] for r in case.passing if r[source] is not None] if source else []
         if not values:
             continue
         v = random.choice(values)

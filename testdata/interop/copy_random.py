@@ -5,7 +5,7 @@
 makes COUNT tables of random types, nested ones too, whose files PyArrow writes with random codecs, encodings, versions
 of pages, dictionaries, statistics, checksums, page indexes, row groups, nulls, with or without field IDs; each into two
 destinations of other field IDs, with columns renamed, promoted, added, required or optional otherwise, partitioned or
-not: by ice-migrate with --copy auto (or require, where it may refuse) and with --copy never. PyIceberg, PyArrow and
+not, with a row filter or without: by ice-migrate with --copy auto (or require, where it may refuse) and with --copy never. PyIceberg, PyArrow and
 DuckDB, and for the first N Spark, vectorised and not, read both. Rows are held against the values that were written;
 every file's field IDs, counts of nulls and bounds against its own columns; filters against the rows that pass. It
 prints a line for each table, with what the receipt says was copied, and exits 1 if one is wrong.
@@ -168,6 +168,9 @@ class Case:
             self.writing.options.pop("use_deprecated_int96_timestamps", None)  # INT96 inside others is refused
         self.rows, self.flags, self.names = [], [], {}
         self.make_source()
+        self.passing = self.rows
+        if R.random() < 0.5:
+            self.filter()
         self.make_destinations()
 
     def make_source(self):
@@ -206,6 +209,22 @@ class Case:
             for f in files:
                 append.append_data_file(f)
 
+    def filter(self):
+        """Lets rows pass singly, in runs, by whole files, or by nulls."""
+        n, some = len(self.rows), R.randint(2, 9)
+        f = R.choice(self.schema.fields)
+        gone = sorted(R.sample(range(n), min(n, some)))
+        low, high = sorted((R.randint(0, n), R.randint(0, n)))
+        text, test = R.choice([
+            (f"id NOT IN ({', '.join(map(str, gone))})" if len(gone) > 1 else "id >= 0", lambda r: len(gone) < 2 or r["id"] not in gone),
+            (f"id >= {low} AND id < {high}", lambda r: low <= r["id"] < high),
+            (f"id < {low} OR id >= {high}", lambda r: r["id"] < low or r["id"] >= high),
+            (f"{f.name} IS NOT NULL", lambda r: r[f.name] is not None),
+            (f"{f.name} IS NULL OR id >= {high}", lambda r: r[f.name] is None or r["id"] >= high),
+        ])
+        self.flags += ["--row-filter", text]
+        self.passing = [r for r in self.rows if test(r)]
+
     def make_destinations(self):
         fields = []
         for f in self.schema.fields:
@@ -231,7 +250,7 @@ class Case:
         self.made = schema, spec, {"write.metadata.metrics.default": R.choice(["full", "truncate(16)", "truncate(3)", "counts", "none"]), "write.parquet.compression-codec": R.choice(["zstd", "snappy"])}
         for suffix in ("", "_never"):
             self.create(suffix)
-        self.expected = sorted(self.wanted(r) for r in self.rows)
+        self.expected = sorted(self.wanted(r) for r in self.passing)
 
     def create(self, suffix):
         schema, spec, props = self.made

@@ -1,9 +1,10 @@
 """Makes a table of one Parquet file for the measurement of memory, and an empty destination for it.
 
-usage: make_big.py OUT --megabytes N          OUT/src.db, OUT/src_wh: bench.big, one file of about N MB
-       make_big.py OUT --destination DIR      DIR/dst.db, DIR/dst_wh: bench.big, the same columns, empty
+usage: make_big.py OUT --megabytes N [--shape S]      OUT/src.db, OUT/src_wh: bench.big, one file of about N MB
+       make_big.py OUT --destination DIR [--shape S]  DIR/dst.db, DIR/dst_wh: bench.big, the same columns, empty
 
-The file has row groups of 128 MB, as Iceberg's writers make them (write.parquet.row-group-size-bytes),
+The shape is many, twelve columns of many types, or one, an ID and one column of texts that is nearly all of it. The
+file has row groups of 128 MB, as Iceberg's writers make them (write.parquet.row-group-size-bytes),
 and values that hardly compress, so that the row groups are as large in memory as the row group size
 lets one fear. The second call with the same N finds the table and makes nothing. Both catalogs are
 SQLite catalogs named "default".
@@ -21,7 +22,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import (BooleanType, DateType, DecimalType, DoubleType, IntegerType, LongType,
                              NestedField, StringType, TimestamptzType)
 
-SCHEMA = Schema(
+ONE = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "note", StringType()))
+MANY = Schema(
     NestedField(1, "id", LongType(), required=True),
     NestedField(2, "account", LongType()),
     NestedField(3, "amount", DoubleType()),
@@ -50,8 +52,13 @@ def texts(rng, n, length, nulls):
     return pc.if_else(pa.array(rng.random(n) < nulls), pa.scalar(None, pa.string()), made)
 
 
-def chunk(first, n, rng):
-    """Rows from an id on."""
+def one(first, n, rng):
+    """Rows from an id on, of an ID and a text."""
+    return [pa.array(np.arange(first, first + n)), texts(rng, n, 120, 0)]
+
+
+def many(first, n, rng):
+    """Rows from an id on, of twelve columns."""
     words = np.column_stack([rng.integers(0, 2**45, n), np.zeros(n, "int64")])  # decimal128, little endian
     price = pa.Array.from_buffers(pa.decimal128(18, 2), n, [None, pa.py_buffer(words.tobytes())])
     return [
@@ -70,7 +77,10 @@ def chunk(first, n, rng):
     ]
 
 
-def write(path, arrow, megabytes):
+SHAPES = {"many": (MANY, many), "one": (ONE, one)}
+
+
+def write(path, arrow, megabytes, chunk):
     """Writes the file; a probe of about a row group tells how many rows make one. Returns the row groups' MB."""
     rng = np.random.default_rng(7)
     probe = pa.BufferOutputStream()
@@ -104,19 +114,21 @@ def main():
     parser.add_argument("out")
     parser.add_argument("--megabytes", type=int)
     parser.add_argument("--destination")
+    parser.add_argument("--shape", choices=SHAPES, default="many")
     args = parser.parse_args()
+    schema, chunk = SHAPES[args.shape]
     if args.destination:
-        catalog(os.path.abspath(args.destination), "dst").create_table("bench.big", SCHEMA)
+        catalog(os.path.abspath(args.destination), "dst").create_table("bench.big", schema)
         return
     out = os.path.abspath(args.out)
     done = os.path.join(out, f"made-{args.megabytes}")
     if os.path.exists(done):
         return
     os.makedirs(out, exist_ok=True)
-    table = catalog(out, "src").create_table("bench.big", SCHEMA)
+    table = catalog(out, "src").create_table("bench.big", schema)
     folder = table.location().removeprefix("file://") + "/data"
     os.makedirs(folder)
-    sizes = write(f"{folder}/big.parquet", table.schema().as_arrow(), args.megabytes)
+    sizes = write(f"{folder}/big.parquet", table.schema().as_arrow(), args.megabytes, chunk)
     for size in sizes[:-1]:
         if not 0.95 * GROUP_MB < size < 1.05 * GROUP_MB:
             raise SystemExit(f"a row group has {size:.0f} MB, not {GROUP_MB}")

@@ -17,7 +17,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"icepipe/internal/catalogs"
-	"icepipe/pkg/migrate"
 )
 
 // A World is what a program touches.
@@ -42,7 +41,7 @@ func Main(name string) {
 	log.SetOutput(io.Discard)
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 
-	collectEarly(migrate.DefaultMemory)
+	collectEarly(0, true)
 
 	ctx, stop := interrupted()
 	defer stop()

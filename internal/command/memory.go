@@ -1,21 +1,24 @@
 package command
 
 import (
+	"cmp"
 	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"icepipe/pkg/migrate"
 )
 
 // memoryFlag bounds what is on its way.
 type memoryFlag struct {
-	Memory string `placeholder:"SIZE" help:"Memory that rows on their way may take, such as 512MiB (default 256MiB). The process takes up to 150 MB more."`
+	Memory string `placeholder:"SIZE" help:"Memory that rows on their way may take, such as 512MiB (default 256MiB, at least 128MiB). The process takes up to 150 MB more."`
 }
 
-// leastMemory is below what a row group and its buffers take anyway.
-const leastMemory = 32 << 20
+// leastMemory is about what the columns of a row group and their buffers take anyway.
+const leastMemory = 128 << 20
 
-// bytes is the size that was asked for, 0 for the default. Go's collector is told.
+// bytes is the size that was asked for, 0 for the default.
 func (f memoryFlag) bytes() (int64, error) {
 	if f.Memory == "" {
 		return 0, nil
@@ -25,9 +28,8 @@ func (f memoryFlag) bytes() (int64, error) {
 	case !ok:
 		return 0, usagef("--memory %q: want a size such as 256MiB or 1GB", f.Memory)
 	case n < leastMemory:
-		return 0, usagef("--memory %s: want at least 32MiB", f.Memory)
+		return 0, usagef("--memory %s: want at least 128MiB", f.Memory)
 	}
-	collectEarly(n)
 	return n, nil
 }
 
@@ -45,12 +47,16 @@ func parseSize(text string) (int64, bool) {
 }
 
 // collectEarly has garbage collected earlier than Go would by itself once the heap nears a size that goes with that
-// much memory. What is alive stays well below it, so that it costs no time.
-func collectEarly(memory int64) {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memory + collectorRoom)
+// much memory, 0 for the default. What is alive stays below it, so that it costs no time: an index of keys, or rows to
+// compare, are most of it; of row groups on their way less than half is alive.
+func collectEarly(memory int64, index bool) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	memory = cmp.Or(memory, migrate.DefaultMemory)
+	if index {
+		debug.SetMemoryLimit(memory + 24<<20)
+	} else {
+		debug.SetMemoryLimit(memory/2 + 64<<20)
 	}
 }
-
-// collectorRoom is what the process takes beside what is on its way.
-const collectorRoom = 24 << 20

@@ -108,7 +108,11 @@ func (p *runCommand) migrator() (*migrate.Migrator, error) {
 		return nil, err
 	}
 	m.Write.Copy, m.Write.CopyPromoted = p.Copy, p.Promoted
-	return m, p.mode(&m.Write)
+	if err := p.mode(&m.Write); err != nil {
+		return nil, err
+	}
+	collectEarly(m.Write.Memory, m.Write.Upsert != nil)
+	return m, nil
 }
 
 // migrator is the migration that the flags describe, without its tables.
@@ -154,7 +158,8 @@ func (p *runCommand) verify(ctx context.Context, m *migrate.Migrator, r *migrate
 	if p.Verify == "" {
 		return nil
 	}
-	m.Compare.WholeTable = p.VerifyScope == "table"
+	m.Compare.WholeTable, m.Compare.Memory = p.VerifyScope == "table", m.Write.Memory
+	collectEarly(m.Write.Memory, true)
 	v, err := m.Verify(ctx, p.Verify)
 	if err != nil {
 		return verifyError{err}

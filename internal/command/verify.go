@@ -108,6 +108,7 @@ func (p *verifyProgram) options() (migrate.VerifyOptions, error) {
 	if o.Memory, err = p.bytes(); err != nil {
 		return o, err
 	}
+	collectEarly(o.Memory, true)
 	o.Method, o.DestBranch, o.WholeTable = p.Method, p.DstBranch, p.Scope == "table"
 	switch {
 	case p.Scope == "job" && p.Checkpoint == "":

@@ -81,6 +81,7 @@ func (p *writeProgram) Run(ctx context.Context, w *World) error {
 	if err := p.mode(&o); err != nil {
 		return err
 	}
+	collectEarly(o.Memory, o.Upsert != nil)
 	show.watch(&o)
 	receipt, err := migrate.Write(ctx, in, dst, o)
 	show.end()

@@ -77,6 +77,46 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// TestMemoryAsAsked holds ice-migrate, which writes all anew, to --memory and 150 MB: over row groups of 128 MB, of
+// many columns and of one that is nearly all of it, with few workers and many.
+func TestMemoryAsAsked(t *testing.T) {
+	root := checkout(t)
+	bin := build(t, root)
+	deps := dependencies(t, root)
+	python := filepath.Join(deps, "venv", "bin", "python")
+	script := filepath.Join(root, "bench", "make_big.py")
+	work := filepath.Join(root, ".cache", "memory")
+	for shape, folder := range map[string]string{"many": fmt.Sprintf("big_%d", smallMB), "one": fmt.Sprintf("big_one_%d", smallMB)} {
+		source := filepath.Join(deps, folder)
+		call(t, exec.Command(python, script, source, "--megabytes", fmt.Sprint(smallMB), "--shape", shape))
+		for _, asked := range []int{128, 256} {
+			for _, jobs := range []int{2, 8} {
+				if err := os.RemoveAll(work); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.MkdirAll(work, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				call(t, exec.Command(python, script, source, "--destination", work, "--shape", shape))
+				p := bigWay("migrate", bin, source, work)
+				p[0].args = append(p[0].args, "--copy", "never", "--batch-rows", "auto", "--memory", fmt.Sprintf("%dMiB", asked), "--jobs", fmt.Sprint(jobs))
+				r := pipe(t, p, nil)[0]
+				if r.code != 0 {
+					t.Fatal(told([]run{r}))
+				}
+				peak := float64(r.maxRSS) / (1 << 20)
+				say("memory: %-4s columns, %3d MiB asked for, %d jobs: %4.0f MB", shape, asked, jobs, peak)
+				if peak > float64(asked+150) {
+					t.Errorf("%s columns, %d jobs: %.0f MB, where --memory %dMiB allows 150 MB more than that", shape, jobs, peak, asked)
+				}
+			}
+		}
+	}
+	if err := os.RemoveAll(work); err != nil {
+		t.Error(err)
+	}
+}
+
 // bigWay is one of the ways to go through the table.
 func bigWay(way, bin, source, work string) []program {
 	place := func(prefix, dir, side string) []string {

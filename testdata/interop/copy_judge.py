@@ -146,6 +146,29 @@ def narrow(rows, schema):
     return rows
 
 
+def judge_older(python, out, cases):
+    """An older PyIceberg reads of what was copied what it reads of the same rows encoded anew, in its own way: a null
+    struct is one of nulls there. Returns how many are wrong."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "read_older.py")
+    subprocess.run([python, "-W", "ignore", script, out, *(c.name + s for c in cases for s in ("", "_never"))], check=True)
+
+    def read(name):
+        with pa.ipc.open_file(f"{out}/{name}.arrow") as file:
+            return list(map(canon.line, canon.arrow_rows(file.read_all())))
+
+    wrong = 0
+    for case in cases:
+        try:
+            got = read(case.name)
+            assert len(got) == len(case.expected), f"{len(got)} rows, want {len(case.expected)}"
+            same("an older PyIceberg", got, sorted(read(case.name + "_never")))
+        except Exception as problem:
+            wrong += 1
+            print(f"{case.name}: WRONG older PyIceberg: {str(problem)[:600]}", flush=True)
+    print(f"an older PyIceberg read {len(cases)} tables")
+    return wrong
+
+
 def judge_spark(out, cases):
     """Spark reads the tables, vectorised and not; returns how many are wrong."""
     from read_table import optional

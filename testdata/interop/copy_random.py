@@ -1,16 +1,18 @@
 """Random tables copied, and read by others.
 
-    copy_random.py BIN OUT SEED COUNT [--spark N]
+    copy_random.py BIN OUT SEED COUNT [--spark N] [--older PYTHON]
 
 makes COUNT tables of random types, nested ones too, whose files PyArrow writes with random codecs, encodings, versions
 of pages, dictionaries, statistics, checksums, page indexes, row groups, nulls, with or without field IDs; each into two
 destinations of other field IDs, with columns renamed, promoted, added, required or optional otherwise, partitioned or
 not, with a row filter or without: by ice-migrate with --copy auto (or require, where it may refuse) and with --copy never. PyIceberg, PyArrow and
-DuckDB, and for the first N Spark, vectorised and not, read both. Rows are held against the values that were written;
+DuckDB, and for the first N Spark, vectorised and not, read both; an older PyIceberg, in the environment of that
+PYTHON, reads what was copied. Rows are held against the values that were written;
 every file's field IDs, counts of nulls and bounds against its own columns; filters against the rows that pass. It
 prints a line for each table, with what the receipt says was copied, and exits 1 if one is wrong.
 """
 
+import argparse
 import datetime as dt
 import json
 import os
@@ -33,7 +35,7 @@ from pyiceberg.typedef import Record
 import canon
 import engines
 import fixtures
-from copy_judge import judge_damage, judge_files, judge_filters, judge_spark, loose, narrow, read_duckdb, read_pyarrow, same
+from copy_judge import judge_damage, judge_files, judge_filters, judge_older, judge_spark, loose, narrow, read_duckdb, read_pyarrow, same
 
 R = random.Random()
 PROMOTIONS = {T.IntegerType: T.LongType(), T.FloatType: T.DoubleType()}
@@ -285,8 +287,15 @@ class Case:
 
 
 def main():
-    program, out, seed, count = sys.argv[1], os.path.abspath(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-    spark_tables = int(sys.argv[6]) if len(sys.argv) > 6 else 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin")
+    parser.add_argument("out", type=os.path.abspath)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--spark", type=int, default=0)
+    parser.add_argument("--older")
+    args = parser.parse_args()
+    program, out, seed, count = args.bin, args.out, args.seed, args.count
     os.makedirs(out, exist_ok=True)
     src, dst = (engines.open_catalog(f"{out}/{n}.db", n, f"file://{out}/{n}_wh") for n in ("src", "dst"))
     for c in (src, dst):
@@ -319,11 +328,13 @@ def main():
             wrong += 1
             print(f"{n}: WRONG {type(problem).__name__}: {problem} {case and (case.schema, case.writing.options, case.flags)}", flush=True)
     wrong += judge_damage(program, out, src, dst)
-    if spark_tables:
+    if args.older:
+        wrong += judge_older(args.older, out, cases)
+    if args.spark:
         def timeless(case):
             return "time" not in str(dst.load_table(f"lab.{case.name}").schema().as_struct()).replace("timestamp", "")
 
-        wrong += judge_spark(out, [c for c in cases if timeless(c)][:spark_tables])  # which Spark has no type for
+        wrong += judge_spark(out, [c for c in cases if timeless(c)][:args.spark])  # which Spark has no type for
     print(f"{count} tables: {copied} with copied, {transcoded} with transcoded, {encoded} with encoded columns; {bounded} bounds; {wrong} wrong")
     sys.exit(1 if wrong or copied < count // 4 else 0)
 

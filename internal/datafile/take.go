@@ -123,7 +123,7 @@ type taking struct {
 	mask    rows.Mask // of the row group: what is taken of it
 	next    int64     // row that is taken next
 	queued  int64     // row behind the last task's
-	perRow  int64 // bytes of a row as Parquet counts them uncompressed
+	perRow  int64     // bytes of a row as Parquet counts them uncompressed
 	columns []*leafReader
 	refs    atomic.Int64
 }

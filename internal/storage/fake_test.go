@@ -39,6 +39,13 @@ func newFakeS3(t *testing.T) *fakeS3 {
 	return f
 }
 
+// change changes it while requests may be made.
+func (f *fakeS3) change(how func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	how()
+}
+
 // properties are how it is reached.
 func (f *fakeS3) properties(more ...string) map[string]string {
 	p := map[string]string{"s3.endpoint": f.URL, "s3.region": "r", "s3.access-key-id": "key", "s3.secret-access-key": "secret"}

@@ -23,8 +23,9 @@
 //
 // Columns of row groups whose rows all go into one batch are copied as they are where nothing in them has to be changed,
 // with their codec and pages; --copy never writes all of them anew, --copy require refuses before anything is
-// written where one cannot be copied, and says why. --copy-promoted copies also what is promoted, in its old type. --batch-rows auto makes batches of
-// whole row groups.
+// written where one cannot be copied, and says why. --copy-promoted copies also what is promoted, in its old type.
+// --batch-rows auto makes batches of whole row groups. Between tables on one server of S3 the store copies what it can,
+// and the bytes do not pass through the process; pages are not looked at then.
 //
 // --commit once lands all batches as one snapshot at the end; what is written until then is noted in FILE.staged
 // beside the checkpoint. --write-mode overwrite_partition puts the rows, as one snapshot, in the place of all rows

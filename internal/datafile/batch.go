@@ -65,6 +65,23 @@ func (g *rowGroup) done(i int, chunks []Chunk) {
 	g.pending.Done()
 }
 
+// announce tells a file that it begins with a row group some of whose pages may be copied by its store.
+func (g *rowGroup) announce(out Output) error {
+	to, ok := out.(composer)
+	if !ok {
+		return nil
+	}
+	for _, cs := range g.chunks {
+		for _, c := range cs {
+			if from, ok := c.body.(*fileRange); ok {
+				_, err := to.CopyRange(from.source.at, 0, 0)
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func startBatch(p *plan, encoders []*Encoder) *batch {
 	b := &batch{
 		plan:   p,
@@ -186,6 +203,9 @@ func (b *batch) create(g *rowGroup) error {
 		return fmt.Errorf("create %s: %w", b.location, err)
 	}
 	crash.Here("datafile.created")
+	if err := g.announce(out); err != nil {
+		return fmt.Errorf("write %s: %w", b.location, errors.Join(err, out.Abort()))
+	}
 	b.filePart, b.fileSort = g.part, g.sortID
 	if b.file, err = Create(out, g.shape); err != nil {
 		return fmt.Errorf("write %s: %w", b.location, err)

@@ -24,6 +24,15 @@ type Output interface {
 	Abort() error
 }
 
+// A composer is an Output in a store that can copy ranges of its files into others.
+type composer interface {
+	// CopyRange appends n bytes of an open file, from byte off on, that the store copies; false where it cannot. With
+	// no bytes it asks whether that can be, and has the file made ready for it. The file may be closed afterwards.
+	CopyRange(from any, off, n int64) (bool, error)
+	// CopiedByStore is how many bytes came by CopyRange and did not pass through this process, once the file is closed.
+	CopiedByStore() int64
+}
+
 // A File is a Parquet file in the making, assembled from column chunks: for each row group the
 // chunks of all leaves in the order of the shape. After an error it is of no use but to Abort.
 type File struct {
@@ -51,13 +60,14 @@ type unsure struct {
 // Bytes are those of the column chunks of files, by how they came there.
 type Bytes struct {
 	Copied     int64 // from source files, as they were
+	ByStore    int64 // of these, those that the store copied: they were not read
 	Transcoded int64 // decoded from the pages of source files and encoded anew, without record batches
 	Encoded    int64 // from record batches, and nulls
 }
 
 // Plus is the sum.
 func (b Bytes) Plus(c Bytes) Bytes {
-	return Bytes{b.Copied + c.Copied, b.Transcoded + c.Transcoded, b.Encoded + c.Encoded}
+	return Bytes{b.Copied + c.Copied, b.ByStore + c.ByStore, b.Transcoded + c.Transcoded, b.Encoded + c.Encoded}
 }
 
 // add counts a chunk of n bytes; one in which both kinds of rows are is shared out by rows.
@@ -186,6 +196,9 @@ func (f *File) Close() (*metadata.FileMetaData, int64, error) {
 	}
 	if err := f.out.Close(); err != nil {
 		return nil, 0, err
+	}
+	if c, ok := f.out.(composer); ok {
+		f.bytes.ByStore = c.CopiedByStore()
 	}
 	return meta, f.pos, nil
 }

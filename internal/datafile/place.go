@@ -211,6 +211,20 @@ type remote struct{ iceio.FileWriter }
 
 func (remote) Sync() error { return nil }
 
+func (r remote) CopyRange(from any, off, n int64) (bool, error) {
+	if c, ok := r.FileWriter.(composer); ok {
+		return c.CopyRange(from, off, n)
+	}
+	return false, nil
+}
+
+func (r remote) CopiedByStore() int64 {
+	if c, ok := r.FileWriter.(composer); ok {
+		return c.CopiedByStore()
+	}
+	return 0
+}
+
 func (r remote) Abort() error {
 	if a, ok := r.FileWriter.(interface{ Abort() error }); ok {
 		return a.Abort()

@@ -15,7 +15,7 @@ const remoteBlock = 4 << 20
 var remoteBlocks = sync.Pool{New: func() any { return new([remoteBlock]byte) }}
 
 // A fileRange is the pages of a chunk where they are in a source file, which it holds. They are looked at when they
-// are copied: the file is damaged if they are not what the footer promised.
+// are copied, but by a store that copies them itself: the file is damaged if they are not what the footer promised.
 type fileRange struct {
 	source *Source
 	off    int64
@@ -30,8 +30,14 @@ func (r *fileRange) Size() int64 { return r.size }
 // Release lets the source go.
 func (r *fileRange) Release() { r.source.Release() }
 
-// WriteTo copies the pages, in blocks, or by the kernel where both ends are local files.
+// WriteTo copies the pages, in blocks, or by the kernel where both ends are local files, or by a store that can; what
+// goes wrong there may be known as late as by the end of the file.
 func (r *fileRange) WriteTo(w io.Writer) (int64, error) {
+	if done, err := r.within(w); err != nil {
+		return 0, err // which may be about ranges before this one
+	} else if done {
+		return r.size, nil
+	}
 	n, err := r.copy(w)
 	if err == nil && n != r.size {
 		err = io.ErrUnexpectedEOF
@@ -40,6 +46,18 @@ func (r *fileRange) WriteTo(w io.Writer) (int64, error) {
 		return n, fmt.Errorf("copy from file %q, %s: %w", r.source.Path, r.place, cut(err))
 	}
 	return n, nil
+}
+
+// within has the store copy the pages, where both files are in one that can.
+func (r *fileRange) within(w io.Writer) (bool, error) {
+	out, ok := w.(composer)
+	if !ok {
+		return false, nil
+	}
+	if err := r.stop(); err != nil {
+		return false, err
+	}
+	return out.CopyRange(r.source.at, r.off, r.size)
 }
 
 func (r *fileRange) copy(w io.Writer) (int64, error) {

@@ -110,7 +110,7 @@ func compareCommits(t *testing.T, pair []*outcome) {
 
 // ownOfARun are the members of a receipt in which two runs may differ: IDs and bytes written; and
 // the verification, for which ice-write is not asked.
-var ownOfARun = []string{"job", "destination.snapshot_id", "bytes_written", "bytes_copied", "bytes_transcoded", "bytes_encoded", "verification"}
+var ownOfARun = []string{"job", "destination.snapshot_id", "bytes_written", "bytes_copied", "bytes_copied_by_store", "bytes_transcoded", "bytes_encoded", "verification"}
 
 // compareReceipts compares the receipts but for what is a run's own.
 func compareReceipts(t *testing.T, pair []*outcome) {

@@ -22,7 +22,9 @@ type receipt struct {
 	RowsUpdated   int   `json:"rows_updated"`
 	RowsUnchanged int   `json:"rows_unchanged"`
 	RowsSurplus   int   `json:"rows_surplus"`
+	BytesRead     int   `json:"bytes_read"`
 	BytesCopied   int   `json:"bytes_copied"`
+	ByStore       int   `json:"bytes_copied_by_store"`
 	Batches       int   `json:"batches"`
 	Complete      bool  `json:"complete"`
 	Resumed       bool  `json:"resumed"`

@@ -41,6 +41,7 @@ var cures = map[string]string{
 	"IllegalLocationConstraint":    wrongRegion,
 	"RequestTimeTooSkewed":         "see to this machine's clock",
 	"NoSuchBucket":                 "see to the table's location, and to s3.endpoint",
+	"PreconditionFailed":           "it has changed since it was opened: run it again",
 	"BadRequest":                   "see to s3.region and to the keys",
 }
 

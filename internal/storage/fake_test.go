@@ -24,15 +24,26 @@ type fakeS3 struct {
 	headers  []http.Header
 	cut      int // so many bodies from now on end in their middle
 	refuse   map[string]string
-	uploads  map[string][]string
+	uploads  map[string]map[int]string // parts by number
 	aborted  int
+
+	refuseCopies func(nth int) (status int, code string) // nil, or 0: it does not
+	copies       int                                     // that were asked for
+	blind        bool                                    // copies are of whole objects, whatever is asked for
 }
 
 func newFakeS3(t *testing.T) *fakeS3 {
-	f := &fakeS3{objects: map[string]string{}, refuse: map[string]string{}, uploads: map[string][]string{}}
+	f := &fakeS3{objects: map[string]string{}, refuse: map[string]string{}, uploads: map[string]map[int]string{}}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(f.Close)
 	return f
+}
+
+// change changes it while requests may be made.
+func (f *fakeS3) change(how func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	how()
 }
 
 // properties are how it is reached.
@@ -52,7 +63,9 @@ func (f *fakeS3) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := strings.TrimPrefix(r.URL.Path, "/b/")
-	f.requests = append(f.requests, strings.TrimSpace(r.Method+" "+key+" "+r.Header.Get("Range")))
+	f.requests = append(f.requests, strings.Join(strings.Fields(strings.Join([]string{
+		r.Method, key, r.URL.Query().Get("partNumber"), r.Header.Get("X-Amz-Copy-Source"), r.Header.Get("X-Amz-Copy-Source-Range"), r.Header.Get("Range"),
+	}, " ")), " "))
 	f.headers = append(f.headers, r.Header.Clone())
 	user, _, _ := strings.Cut(strings.TrimPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="), "/")
 	if code := f.refuse[user]; code != "" {
@@ -66,15 +79,8 @@ func (f *fakeS3) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case query.Get("list-type") == "2":
 		f.list(w, query.Get("prefix"))
-	case r.Method == http.MethodPost && query.Has("uploads"):
-		f.uploads[key] = nil
-		fmt.Fprintf(w, "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>")
-	case r.Method == http.MethodPut && query.Has("partNumber"):
-		f.uploads[key] = append(f.uploads[key], string(body))
-		w.Header().Set("ETag", `"e"`)
-	case r.Method == http.MethodDelete && query.Has("uploadId"):
-		f.aborted++
-		delete(f.uploads, key)
+	case query.Has("uploads"), query.Has("uploadId"):
+		f.multipart(w, r, key, string(body))
 	case r.Method == http.MethodPut:
 		f.objects[key] = string(body)
 	case r.Method == http.MethodDelete:
@@ -108,6 +114,11 @@ func (f *fakeS3) get(w http.ResponseWriter, r *http.Request, key string) {
 		}
 		return
 	}
+	if match := r.Header.Get("If-Match"); match != "" && match != etagOf(text) {
+		fail(w, http.StatusPreconditionFailed, "PreconditionFailed")
+		return
+	}
+	w.Header().Set("ETag", etagOf(text))
 	w.Header().Set("Last-Modified", time.Unix(1e9, 0).UTC().Format(http.TimeFormat))
 	status, from, to := http.StatusOK, 0, len(text)-1
 	if first, last, ok := strings.Cut(strings.TrimPrefix(r.Header.Get("Range"), "bytes="), "-"); ok {

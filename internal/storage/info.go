@@ -12,6 +12,7 @@ type info struct {
 	name     string
 	size     int64
 	modified time.Time
+	etag     string // of its content; "" for one that is not known
 }
 
 // Name implements fs.FileInfo.

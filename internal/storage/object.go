@@ -22,6 +22,7 @@ type object struct {
 	objects
 	location, key string
 	about         info
+	unchanged     bool // what is read is refused if it is not of about.etag
 
 	at     int64        // of Read
 	stream *blob.Reader // stands at at; nil for none
@@ -47,13 +48,13 @@ func (f *object) begin() error {
 		if err != nil {
 			return err
 		}
-		f.about.size, f.about.modified = first.Size(), first.ModTime()
+		f.about.size, f.about.modified, f.about.etag = first.Size(), first.ModTime(), s3ETag(first)
 		return first.Close()
 	}
 	return f.request(func(b *blob.Bucket) error {
 		attributes, err := b.Attributes(f.ctx, f.key)
 		if err == nil {
-			f.about.size, f.about.modified = attributes.Size, attributes.ModTime
+			f.about.size, f.about.modified, f.about.etag = attributes.Size, attributes.ModTime, attributes.ETag
 		}
 		return err
 	})
@@ -103,8 +104,16 @@ func (f *object) follow() (err error) {
 func (f *object) reader(off, length int64) (r *blob.Reader, err error) {
 	err = f.request(func(b *blob.Bucket) (err error) {
 		var options blob.ReaderOptions
-		if oddKey(f.location, f.key) {
-			options.BeforeRead = func(as func(any) bool) error { return asItIs(b, f.key, as) }
+		if odd := oddKey(f.location, f.key); odd || f.unchanged {
+			options.BeforeRead = func(as func(any) bool) error {
+				if f.unchanged {
+					s3IfMatch(f.about.etag, as)
+				}
+				if odd {
+					return asItIs(b, f.key, as)
+				}
+				return nil
+			}
 		}
 		r, err = b.NewRangeReader(f.ctx, f.key, off, length, &options)
 		return err

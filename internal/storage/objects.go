@@ -74,6 +74,9 @@ func asItIs(b *blob.Bucket, key string, as func(any) bool) error {
 	return fmt.Errorf("key %q: the client of this storage would use another name in its place", key)
 }
 
+// contentType is that of all that is written.
+const contentType = "application/octet-stream"
+
 // options are how an object is written.
 func (o objects) options(b *blob.Bucket, name string) *blob.WriterOptions {
 	before, key := o.before, keyOf(name)
@@ -85,7 +88,7 @@ func (o objects) options(b *blob.Bucket, name string) *blob.WriterOptions {
 			return o.before(as)
 		}
 	}
-	return &blob.WriterOptions{ContentType: "application/octet-stream", BeforeWrite: before}
+	return &blob.WriterOptions{ContentType: contentType, BeforeWrite: before}
 }
 
 // keyOf is the key of the object at a location.
@@ -125,15 +128,17 @@ func (o objects) Remove(name string) error {
 
 // Create implements iceio.WriteFileIO. The object is there once Close returns nil, whole, and never before.
 func (o objects) Create(name string) (iceio.FileWriter, error) {
-	var u *upload
+	var w iceio.FileWriter
 	err := o.request(func(b *blob.Bucket) error {
-		u = o.upload(b, name)
+		if w = o.composed(b, name); w == nil {
+			w = o.upload(b, name)
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, failed("create", name, err)
 	}
-	return u, nil
+	return w, nil
 }
 
 // WriteFile implements iceio.WriteFileIO.

@@ -21,7 +21,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	awstypes "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"gocloud.dev/blob"
 )
 
 // configured is a context and properties by which the library's client of S3 minds what it does not know:
@@ -80,10 +82,19 @@ func configured(ctx context.Context, p map[string]string, place string) (context
 	return utils.WithAwsConfig(ctx, made), p, nil
 }
 
+// encryption is how the properties want objects to be encrypted; zero values where they say nothing.
+func encryption(p map[string]string) (how awstypes.ServerSideEncryption, key *string) {
+	how = awstypes.ServerSideEncryption(p["s3.server-side-encryption"])
+	if name := p["s3.sse-kms-key-id"]; name != "" {
+		how, key = cmp.Or(how, awstypes.ServerSideEncryptionAwsKms), aws.String(name)
+	}
+	return how, key
+}
+
 // beforeWrite asks for objects to be encrypted as the properties want it; nil where they say nothing.
 func beforeWrite(p map[string]string) func(func(any) bool) error {
-	how, key := p["s3.server-side-encryption"], p["s3.sse-kms-key-id"]
-	if how == "" && key == "" {
+	how, key := encryption(p)
+	if how == "" {
 		return nil
 	}
 	return func(as func(any) bool) error {
@@ -91,12 +102,26 @@ func beforeWrite(p map[string]string) func(func(any) bool) error {
 		if !as(&in) {
 			return nil // another storage
 		}
-		in.ServerSideEncryption = types.ServerSideEncryption(cmp.Or(how, "aws:kms"))
-		if key != "" {
-			in.SSEKMSKeyID = aws.String(key)
-		}
+		in.ServerSideEncryption, in.SSEKMSKeyID = types.ServerSideEncryption(how), key
 		return nil
 	}
+}
+
+// s3IfMatch has a request to S3 refused if the object has changed.
+func s3IfMatch(etag string, as func(any) bool) {
+	var get *awss3.GetObjectInput
+	if as(&get) {
+		get.IfMatch = aws.String(etag)
+	}
+}
+
+// s3ETag is the ETag of what is read from S3.
+func s3ETag(r *blob.Reader) string {
+	var out awss3.GetObjectOutput
+	if !r.As(&out) {
+		return ""
+	}
+	return aws.ToString(out.ETag)
 }
 
 // s3Key has a request to S3 use a key as it is.

@@ -33,6 +33,8 @@ type Store struct {
 	mu     sync.Mutex
 	opened map[string]iceio.IO // by bucket
 	ready  context.Context     // what own is asked with; nil before the first time
+
+	copies sync.Map // by the buckets from and to: whether the store copies between them; unknown before it was asked
 }
 
 // New returns the files that are reached with properties as PyIceberg and the library name them.

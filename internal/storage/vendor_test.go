@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	iceio "github.com/apache/iceberg-go/io"
@@ -18,10 +19,13 @@ type vendor struct {
 	f       *fakeS3
 	user    string
 	renewed int
+	mu      sync.Mutex // of made, and of user while requests are made at once
 	made    map[string]iceio.IO
 }
 
 func (v *vendor) Open(ctx context.Context) (iceio.IO, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if v.made[v.user] == nil {
 		p := v.f.properties("s3.access-key-id", v.user)
 		made, err := iceio.LoadFS(ctx, p, "s3://b/")
@@ -34,6 +38,8 @@ func (v *vendor) Open(ctx context.Context) (iceio.IO, error) {
 }
 
 func (v *vendor) Renew(_ context.Context, refused iceio.IO) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	if refused != v.made[v.user] {
 		return nil
 	}

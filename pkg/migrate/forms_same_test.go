@@ -120,6 +120,6 @@ func without(r migrate.Receipt) migrate.Receipt {
 	id := "the source's"
 	r.Source.SnapshotID = &id
 	r.NewSnapshots = slices.Repeat([]string{"new"}, len(r.NewSnapshots))
-	r.BytesWritten, r.BytesCopied, r.BytesTranscoded, r.BytesEncoded = 0, 0, 0, 0
+	r.BytesWritten, r.BytesCopied, r.BytesCopiedByStore, r.BytesTranscoded, r.BytesEncoded = 0, 0, 0, 0, 0
 	return r
 }

@@ -30,9 +30,10 @@ type Receipt struct {
 	SchemaChanges      []string `json:"schema_changes"`
 	BytesRead          int64    `json:"bytes_read"`
 	BytesWritten       int64    `json:"bytes_written"`
-	BytesCopied        int64    `json:"bytes_copied"`     // of column chunks that this run wrote: from the source's files as they were,
-	BytesTranscoded    int64    `json:"bytes_transcoded"` // decoded from them and encoded anew, a column at a time,
-	BytesEncoded       int64    `json:"bytes_encoded"`    // and all others
+	BytesCopied        int64    `json:"bytes_copied"`          // of column chunks that this run wrote: from the source's files as they were,
+	BytesCopiedByStore int64    `json:"bytes_copied_by_store"` // of these, those that the store copied itself, which are not in BytesRead;
+	BytesTranscoded    int64    `json:"bytes_transcoded"`      // decoded from them and encoded anew, a column at a time,
+	BytesEncoded       int64    `json:"bytes_encoded"`         // and all others
 	Warnings           []string `json:"warnings"`
 	Resumed            bool     `json:"resumed"`
 	Complete           bool     `json:"complete"`
@@ -67,6 +68,7 @@ func (w *writer) receipt() Receipt {
 		BytesRead:          j.run.BytesRead,
 		BytesWritten:       j.run.BytesWritten,
 		BytesCopied:        j.written.Copied,
+		BytesCopiedByStore: j.written.ByStore,
 		BytesTranscoded:    j.written.Transcoded,
 		BytesEncoded:       j.written.Encoded,
 		Warnings:           append([]string{}, w.warnings...),
@@ -116,7 +118,11 @@ func (r Receipt) WriteText(w io.Writer) error {
 	}
 	line("bytes", "%s read, %s written", grouped(r.BytesRead), grouped(r.BytesWritten))
 	if r.BytesCopied > 0 {
-		line("columns", "%s copied, %s taken anew, %s encoded", grouped(r.BytesCopied), grouped(r.BytesTranscoded), grouped(r.BytesEncoded))
+		by := ""
+		if r.BytesCopiedByStore > 0 {
+			by = fmt.Sprintf(" (%s by the store)", grouped(r.BytesCopiedByStore))
+		}
+		line("columns", "%s copied%s, %s taken anew, %s encoded", grouped(r.BytesCopied), by, grouped(r.BytesTranscoded), grouped(r.BytesEncoded))
 	}
 	for _, c := range r.SchemaChanges {
 		line("schema change", "%s", c)

@@ -166,7 +166,7 @@ func (w *writer) run(ctx context.Context) error {
 	w.warnings = append(w.warnings, w.job.warnings...)
 	crash.Here("migrate.all-written")
 	totals := w.rest(rest)
-	totals.BytesRead = w.seal.BytesRead
+	totals.BytesRead = w.seal.BytesRead - w.job.written.ByStore
 	if err := w.job.done(w.seal.Last, totals, w.warnings); err != nil {
 		return err
 	}

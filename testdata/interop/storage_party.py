@@ -12,6 +12,7 @@ default it is).
 
 import gzip
 import json
+import random
 import sys
 
 import pyarrow as pa
@@ -173,6 +174,23 @@ class Party:
                 wrong.append(f"Spark reads {again[:5]} of {len(again)}")
         return {"ids": [i for i, _ in rows], "snapshots": snapshots, "wrong": wrong[:5], "files": files,
                 "location": table.location(), "metadata": table.metadata_location, "properties": dict(table.properties)}
+
+    def wide(self, catalog, identifier, names, location=None, files=(), group=100_000):
+        """Makes a table of longs that no codec makes smaller, with these names of columns, and files of so many rows each."""
+        self.catalogs[catalog].create_namespace_if_not_exists(tuple(identifier[:-1]))
+        schema = Schema(*(NestedField(n, name, LongType()) for n, name in enumerate(names, 1)))
+        table = self.catalogs[catalog].create_table(tuple(identifier), schema, location=location,
+                                                    properties={"write.parquet.row-group-limit": str(group)})
+        draw = random.Random(repr(identifier))
+        for n in files:
+            table.append(pa.table({name: pa.Array.from_buffers(pa.int64(), n, [None, pa.py_buffer(draw.randbytes(8 * n))]) for name in names}))
+
+    def same(self, catalog, source, destination):
+        """Whether two tables have the same rows, whatever their columns are called."""
+        a, b = (self.catalogs[catalog].load_table(tuple(i)).scan().to_arrow() for i in (source, destination))
+        by = [(name, "ascending") for name in a.column_names[:2]]
+        b = b.rename_columns(a.column_names)
+        return {"rows": a.num_rows, "same": a.sort_by(by).equals(b.sort_by(by))}
 
     def container(self, connection, name):
         """Makes a container of Azure's."""

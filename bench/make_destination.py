@@ -1,25 +1,33 @@
-"""Makes the empty destination of the benchmark's job: warehouse.orders, zstd at level 1 as PyIceberg writes.
+"""Makes the empty destination of a job: zstd at level 1 for everybody who minds the table's properties.
 
-usage: make_destination.py SOURCE OUT [renamed]      with "renamed" no column is promoted; OUT gets dst.db (a SQLite catalog named "default") and dst_wh
+usage: make_destination.py JOB
 """
-import os
-import shutil
-import sys
-
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.types import DecimalType, LongType, NestedField, StringType
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import IcebergType, NestedField
+from pydantic import TypeAdapter
 
-source, out = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-CHANGED = {} if "renamed" in sys.argv[3:] else {"quantity": LongType(), "price": DecimalType(14, 2)}
-RENAMED = {"order_total": "total_amount"}
+from job import Job, catalog
 
-src = SqlCatalog("default", uri=f"sqlite:///{source}/src.db").load_table("sales.orders")
-fields = [NestedField(f.field_id, RENAMED.get(f.name, f.name), CHANGED.get(f.name, f.field_type), required=f.required)
-          for f in src.schema().fields]
-shutil.rmtree(out, ignore_errors=True)
-os.makedirs(out)
-catalog = SqlCatalog("default", uri=f"sqlite:///{out}/dst.db", warehouse=f"file://{out}/dst_wh")
-catalog.create_namespace("warehouse")
-catalog.create_table("warehouse.orders", Schema(*fields, NestedField(13, "channel", StringType())),
-                     properties={"write.parquet.compression-level": "1"})
+job = Job.read()
+
+
+def typed(text):
+    return TypeAdapter(IcebergType).validate_python(text)
+
+
+fields = []
+for f in job.load("src").schema().fields:
+    name = job.rename.get(f.name, f.name)
+    kind = typed(job.promote[name]) if name in job.promote else f.field_type
+    fields.append(NestedField(f.field_id, name, kind, required=f.required))
+fields += [NestedField(10_000 + i, name, typed(kind)) for i, (name, kind) in enumerate(job.fill.items())]
+spec = PartitionSpec()
+if job.partition:
+    source_id = next(f.field_id for f in fields if f.name == job.partition)
+    spec = PartitionSpec(PartitionField(source_id, 1000, IdentityTransform(), job.partition))
+into = catalog(job.out, "dst")
+into.create_namespace("warehouse")
+into.create_table(job.destination, Schema(*fields), partition_spec=spec,
+                  properties={"write.parquet.compression-codec": "zstd", "write.parquet.compression-level": "1"})

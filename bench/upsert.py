@@ -15,7 +15,8 @@ import shutil
 import subprocess
 import sys
 
-from run import HERE, measured, orders
+from measure import measured
+from tables import HERE, Tables
 
 
 class Upserts:
@@ -23,7 +24,7 @@ class Upserts:
 
     def __init__(self, args):
         self.python, self.bin, self.work = os.path.join(args.deps, "venv", "bin", "python"), args.bin, args.work
-        self.source = orders(self.python, args.deps, args.rows)
+        self.source = Tables(args.deps).orders(args.rows)
         self.results = {}
 
     def script(self, name, *args):
@@ -34,11 +35,11 @@ class Upserts:
         print(f"{who} {done:,} of {size[1]:,} into {size[0]:,}: {seconds:.1f} s", file=sys.stderr, flush=True)
 
     def pyiceberg(self, rows, changes, batch_rows, most):
-        out, _, peak, _ = measured(self.script("peer_pyiceberg_upsert.py", rows, changes, batch_rows, most))
+        out, cost = measured(self.script("peer_pyiceberg_upsert.py", rows, changes, batch_rows, most))
         told = json.loads(out.splitlines()[-1])
         if told["inserted"] + told["updated"] != told["changes"]:
             raise SystemExit(f"PyIceberg: {told}")
-        self.note("PyIceberg", (rows, changes, batch_rows), told["changes"], told["seconds"], peak, None)
+        self.note("PyIceberg", (rows, changes, batch_rows), told["changes"], told["seconds"], cost.peak, None)
 
     def ice_migrate(self, rows, changes, batch_rows):
         subprocess.run(self.script("make_upsert.py", rows, changes), check=True)
@@ -48,11 +49,11 @@ class Upserts:
             command += [f"--{side}-catalog", "sqlite", f"--{side}-catalog-name", "default",
                         f"--{side}-db-path", f"{self.work}/{side}.db", f"--{side}-warehouse", f"{self.work}/{side}_wh",
                         f"--{side}-namespace", namespace, f"--{side}-table", name]
-        out, seconds, peak, cpu = measured(command)
+        out, cost = measured(command)
         receipt = json.loads(out)
         if (receipt["rows_inserted"], receipt["rows_updated"]) != (changes // 2, changes // 2):
             raise SystemExit(f"ice-migrate: {receipt}")
-        self.note("ice-migrate", (rows, changes, batch_rows), changes, seconds, peak, cpu)
+        self.note("ice-migrate", (rows, changes, batch_rows), changes, cost.seconds, cost.peak, cost.cpu)
 
     def report(self):
         """Prints the tables for docs/PERFORMANCE.md."""

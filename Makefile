@@ -5,6 +5,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEPS        := $(or $(ICEPIPE_DEPS),$(CURDIR)/.cache/interop)
 FUZZTIME    ?= 30s
 ROWS        ?= 10000000
+REPEAT      ?= 1
 TORTURES    ?= Torture|CommitFaults|TwoCopies|EightWriters|FlatCost|FilterFixtures|FilterRandom|UpsertCommit|UpsertMerge|UpsertTwins|UpsertBetween|Catalogs|Storage|Clouds|CopyRandom|VerifyAndUndo|VerifyFixtures|Overwrite|FilterWitnesses
 
 .DEFAULT_GOAL := help
@@ -26,7 +27,7 @@ test: ## all tests that need nothing but Go
 check: format tidy vet staticcheck race ## what a change must pass beside the tests
 
 format:
-	@unformatted=$$(gofmt -l cmd internal pkg); [ -z "$$unformatted" ] || { echo "not formatted:" $$unformatted >&2; exit 1; }
+	@unformatted=$$(gofmt -l bench cmd internal pkg); [ -z "$$unformatted" ] || { echo "not formatted:" $$unformatted >&2; exit 1; }
 
 tidy:
 	go mod tidy -diff
@@ -38,6 +39,7 @@ vet:
 	go vet -tags memory ./internal/interop
 	go vet -tags noclouds ./internal/catalogs ./internal/storage
 	go vet -tags nos3,nogcs,noazure ./internal/storage
+	go vet bench/peer_iceberg_go.go
 
 staticcheck:
 	go run $(STATICCHECK) ./...
@@ -59,9 +61,11 @@ torture: ## all of what interop tries a sample of: kills at every system call, f
 memory: ## hold the programs' peak memory against its bounds, over a file of 1 GB
 	go test -C internal/interop -tags memory -count=1 -timeout 30m
 
-bench: build ## ice-migrate against PyIceberg and DuckDB; ROWS=1000000 for a quick look
+# What is promised is promised of 10M rows on a machine that does nothing else.
+bench: build ## icepipe against iceberg-go, PyIceberg, Spark, DuckDB and cp; ROWS=1000000 for a quick look, ONLY="NAME …", REPEAT=3
 	testdata/interop/setup.sh $(DEPS)
-	$(DEPS)/venv/bin/python bench/run.py $(DEPS) bin --rows $(ROWS)
+	$(DEPS)/venv/bin/python bench/run.py $(DEPS) bin --rows $(ROWS) --repeat $(REPEAT) --json $(DEPS)/bench.jsonl \
+	  $(if $(ONLY),--only $(ONLY)) $(if $(filter 10000000,$(ROWS)),--assert)
 	$(DEPS)/venv/bin/python bench/upsert.py $(DEPS) bin --rows $(ROWS)
 
 fuzz: ## each fuzz target for FUZZTIME

@@ -45,14 +45,14 @@ def held(records):
 
 
 def table(records):
-    """Prints which promises hold; returns whether all that could be looked at do."""
+    """Prints which promises hold; returns whether all do that are of scenarios that were run."""
     print("\n### What is promised\n")
     head("", "promised", "seen", "holds")
-    kept = True
+    kept, ran = True, {r["scenario"] for r in records}
     for what, way, bound, seen, form in held(records):
-        if seen is None:
+        if what.split(":")[0] not in ran:
             continue
-        holds = seen >= bound if way == "≥" else seen <= bound
+        holds = seen is not None and (seen >= bound if way == "≥" else seen <= bound)
         kept = kept and holds
-        row(what, f"{way} {form.format(bound)}", form.format(seen), "yes" if holds else "**no**")
+        row(what, f"{way} {form.format(bound)}", "not run" if seen is None else form.format(seen), "yes" if holds else "**no**")
     return kept

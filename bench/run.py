@@ -1,6 +1,6 @@
 """Runs jobs by icepipe and by others, one after another, and prints the ratios: see README.md.
 
-usage: run.py DEPS BIN [--only NAME ...] [--rows N] [--repeat N] [--json FILE] [--assert] [--work DIR]
+usage: run.py DEPS BIN [--only NAME ...] [--without NAME ...] [--rows N] [--repeat N] [--json FILE] [--assert] [--work DIR]
        run.py --print FILE [--assert]
 
 DEPS is what testdata/interop/setup.sh made, and keeps the tables; BIN holds icepipe's programs. Seconds, CPU and
@@ -37,7 +37,7 @@ class Bench:
         out = subprocess.run(self.programs.script(name, job, *args), check=True, stdout=subprocess.PIPE, text=True).stdout
         return json.loads(out) if out else None
 
-    def once(self, run):
+    def once(self, run, grows):
         """Runs a program over a new destination, looks whether the rows are there, and returns what there is to tell."""
         if run.writes:
             shutil.rmtree(self.work, ignore_errors=True)
@@ -55,21 +55,27 @@ class Bench:
         if said.get("rows", said.get("rows_moved", checked["rows"])) != checked["rows"]:
             raise SystemExit(f"{run.name} says that it moved {said}, and there are {checked['rows']} rows")
         times = checked.pop("times", None)
-        if times:
-            tenth = max(1, len(times) // (1 if run.job.most else 10))
-            told["tenths"] = [(times[tenth - 1] - times[0]) / 1000] + ([] if run.job.most else [(times[-1] - times[-tenth]) / 1000])
+        if times and grows:
+            told["tenths"] = tenths(times, run.job.most)
         return {**told, **checked, "written": disk(self.work)}
 
-    def rounds(self, name, repeat):
+    def rounds(self, name, repeat, without):
         """Goes round the runs of a scenario, each time in the same order."""
         scenario = self.scenarios.make(name)
+        scenario.runs = [run for run in scenario.runs if not run.name.startswith(tuple(without))]
         for source in {run.job.data() for run in scenario.runs}:
             warm(source)
         for number in range(repeat):
             for run in scenario.runs:
-                told = self.once(run)
+                told = self.once(run, scenario.grows)
                 print(f"{name}: {run.name}, {run.commit} a commit: {told['seconds']:.1f} s", file=sys.stderr, flush=True)
                 yield {"scenario": name, "about": scenario.about, "base": scenario.base, "round": number, **told}
+
+
+def tenths(times, most):
+    """Seconds that the first tenth and the last tenth of the commits took; of who made only the first, that one."""
+    n = len(times) if most else len(times) // 10
+    return [(times[n - 1] - times[0]) / 1000] + ([] if most else [(times[-1] - times[-n]) / 1000])
 
 
 def last_json(out):
@@ -90,6 +96,7 @@ def main():
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=Scenarios.names(), metavar="NAME", help=f"some of: {', '.join(Scenarios.names())}")
+    parser.add_argument("--without", nargs="+", default=[], metavar="NAME", help="leave out programs whose name begins so: Spark, PyIceberg, …")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--print", metavar="FILE")
     parser.add_argument("--assert", action="store_true", dest="holds")
@@ -118,7 +125,7 @@ def run_all(args):
     records = []
     with open(args.json, "w") if args.json else tempfile.TemporaryFile("w") as notes:
         for name in args.only or Scenarios.names():
-            for told in bench.rounds(name, args.repeat):
+            for told in bench.rounds(name, args.repeat, args.without):
                 records.append({**machine, **told})
                 print(json.dumps(records[-1]), file=notes, flush=True)
     shutil.rmtree(args.work, ignore_errors=True)

@@ -11,8 +11,9 @@ FILTER = {"column": "customer_id", "below": 450_000}  # customer_id is random fr
 class Scenario:
     name: str
     about: str
-    base: str          # the run that the others are held against: its name, and what it commits
+    base: str          # the run that the others are held against: the first of that name
     runs: list
+    grows: bool = False    # it is told how much longer late commits take than early ones
 
 
 class Scenarios:
@@ -32,8 +33,8 @@ class Scenarios:
     def _orders(self, source, **more):
         return Job(source, "sales.orders", self.out, {"order_total": "total_amount"}, fill={"channel": "string"}, **more)
 
-    def _scenario(self, name, about, runs, base="ice-migrate --copy never"):
-        return Scenario(name, about, base, list(runs))
+    def _scenario(self, name, about, runs, base="ice-migrate --copy never", grows=False):
+        return Scenario(name, about, base, list(runs), grows)
 
     def append(self):
         p, job = self.programs, self._orders(self.tables.orders(self.rows), promote=PROMOTED)
@@ -80,7 +81,7 @@ class Scenarios:
         first = replace(job, most=commits // 10)
         return self._scenario("commits", f"{commits:,} commits: what counts is how much longer the last tenth of them takes than the first; "
                               "the others make the first tenth alone",
-                              [p.migrate(job, "never"), p.pyiceberg(first), p.iceberg_go(first)])
+                              [p.migrate(job, "never"), p.pyiceberg(first), p.iceberg_go(first)], grows=True)
 
     def big(self):
         megabytes = min(1000, max(20, self.rows // 10_000))

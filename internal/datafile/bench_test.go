@@ -14,10 +14,13 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 
 	"icepipe/internal/localdisk"
+	"icepipe/pkg/rows"
 )
 
 // ordersSchema is the table of the benchmark: sales.orders, 12 columns.
@@ -123,6 +126,113 @@ func BenchmarkWriter(b *testing.B) {
 			b.ReportMetric(float64(ms.Sys)/(1<<20), "sys-MB")
 		})
 	}
+}
+
+// ordersSource is a file of 200,000 rows like those of the benchmark, in two row groups, zstd level 1.
+func ordersSource(b *testing.B) *Source {
+	rb := ordersBatch(200_000, 0)
+	defer rb.Release()
+	return localSource(b, rb, 100_000, parquet.WithCompression(compress.Codecs.Zstd), parquet.WithCompressionLevel(1))
+}
+
+// BenchmarkDecode reads the leaves of a source file, of which nothing becomes of the values, and of a mask that
+// has nine rows of ten those that it has.
+func BenchmarkDecode(b *testing.B) {
+	source := ordersSource(b)
+	for _, bc := range []struct {
+		name string
+		keep func(i int64) bool
+	}{{"all", nil}, {"masked", nineOfTen}} {
+		b.Run(bc.name, func(b *testing.B) {
+			kept, n := int64(0), 0
+			cpu := cpuSeconds()
+			for b.Loop() {
+				n++
+				for g := range source.Reader.NumRowGroups() {
+					part := partOf(source, ordersSchema(), g)
+					part.Mask = maskOf(part.GroupRows, bc.keep)
+					for leaf, f := range ordersSchema().Fields() {
+						typ := f.Type.(iceberg.PrimitiveType)
+						to, ok := convertible(source.Reader.MetaData().Schema.Column(leaf), typ)
+						if !ok {
+							b.Fatalf("column %s is not taken", f.Name)
+						}
+						var most decimalBound
+						if d, ok := typ.(iceberg.DecimalType); ok {
+							most = boundOf(d.Precision(), d.Scale())
+						}
+						r := newLeafReader(part, leaf, to, most)
+						err := r.take(0, part.GroupRows, new(decoded), func(d *decoded) error { kept += int64(d.rows); return nil })
+						r.close()
+						if err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+			}
+			b.ReportMetric(float64(kept)/float64(n)/12, "rows/op")
+			b.ReportMetric((cpuSeconds()-cpu)/float64(n)*1e3, "cpu-ms/op")
+		})
+	}
+}
+
+// BenchmarkTake writes the rows of a source file into another: all of them encoded anew, those of a mask, and
+// whole row groups that are copied.
+func BenchmarkTake(b *testing.B) {
+	source := ordersSource(b)
+	for _, bc := range []struct {
+		name string
+		copy CopyMode
+		keep func(i int64) bool
+	}{{"all", CopyNever, nil}, {"masked", CopyNever, nineOfTen}, {"copied", CopyRequire, nil}} {
+		b.Run(bc.name, func(b *testing.B) {
+			w, err := NewWriter(b.Context(), Config{
+				Schema: ordersSchema(), Spec: *iceberg.UnpartitionedSpec, Version: 2, Location: b.TempDir(),
+				Properties: iceberg.Properties{propLevel: "1"}, Copy: Copy{Mode: bc.copy},
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			kept, n := int64(0), 0
+			cpu := cpuSeconds()
+			for b.Loop() {
+				n++
+				for g := range source.Reader.NumRowGroups() {
+					part := partOf(source, ordersSchema(), g)
+					part.Mask = maskOf(part.GroupRows, bc.keep)
+					if err := w.Take(b.Context(), part); err != nil {
+						b.Fatal(err)
+					}
+				}
+				files, err := w.Finish(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, f := range files {
+					kept += f.Count()
+					path, _ := localdisk.Path(f.FilePath())
+					os.Remove(path)
+				}
+			}
+			b.ReportMetric(float64(kept)/float64(n), "rows/op")
+			b.ReportMetric((cpuSeconds()-cpu)/float64(n)*1e3, "cpu-ms/op")
+		})
+	}
+}
+
+// nineOfTen are nine rows of ten, scattered.
+func nineOfTen(i int64) bool { return uint64(i)*0x9e3779b97f4a7c15>>32%10 != 0 }
+
+// maskOf has the rows of n that keep has; nil: all.
+func maskOf(n int64, keep func(i int64) bool) rows.Mask {
+	if keep == nil {
+		return nil
+	}
+	m := rows.NewMask(n)
+	for i := range n {
+		m.Set(i, keep(i))
+	}
+	return m
 }
 
 func cpuSeconds() float64 {

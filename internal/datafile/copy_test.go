@@ -31,7 +31,7 @@ func copyConfig(t *testing.T, s *iceberg.Schema, props iceberg.Properties) Confi
 }
 
 // localSource writes a record batch into a file on disk, which the kernel can copy from.
-func localSource(t *testing.T, rb arrow.RecordBatch, groupRows int64, props ...parquet.WriterProperty) *Source {
+func localSource(t testing.TB, rb arrow.RecordBatch, groupRows int64, props ...parquet.WriterProperty) *Source {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "source.parquet")
 	out, err := os.Create(path)
@@ -47,7 +47,7 @@ func localSource(t *testing.T, rb arrow.RecordBatch, groupRows int64, props ...p
 	return localOpened(t, path)
 }
 
-func localOpened(t *testing.T, path string) *Source {
+func localOpened(t testing.TB, path string) *Source {
 	t.Helper()
 	at, err := os.Open(path)
 	if err != nil {

@@ -48,7 +48,7 @@ func sourceOf(t *testing.T, rb arrow.RecordBatch, groupRows int64, props ...parq
 	return opened(t, b.Bytes())
 }
 
-func opened(t *testing.T, text []byte) *Source {
+func opened(t testing.TB, text []byte) *Source {
 	t.Helper()
 	at := bytes.NewReader(text)
 	r, err := file.NewParquetReader(at, file.WithReadProps(parquet.NewReaderProperties(nil)))

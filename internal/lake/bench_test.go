@@ -77,6 +77,52 @@ func BenchmarkFilter(b *testing.B) {
 	}
 }
 
+// BenchmarkPlan plans a scan of 200 files of a few rows each: their manifests are read and their footers.
+func BenchmarkPlan(b *testing.B) {
+	tbl := newTable(b, idAndText(), unpartitioned())
+	for n := range int64(2) {
+		var files []iceberg.DataFile
+		for i := range int64(100) {
+			files = append(files, written(b, tbl, fmt.Sprintf(`[{"id":%d,"p":"x"},{"id":%d,"p":null}]`, n*100+i, i))...)
+		}
+		if _, err := tbl.Append(b.Context(), Commit{Branch: "main", Mark: markOf(n), Files: files}); err != nil {
+			b.Fatal(err)
+		}
+		tbl = load(b, tbl)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := tbl.PlanScan(b.Context(), ScanOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if e := s.Header().Expected; e.Files != 200 || e.Rows != 400 {
+			b.Fatalf("%+v", e)
+		}
+	}
+}
+
+// BenchmarkCommits commits one file after another on a table of its own: what grows with the history
+// that the table keeps. The data file is not written.
+func BenchmarkCommits(b *testing.B) {
+	for _, commits := range []int64{50, 200} {
+		b.Run(fmt.Sprint(commits), func(b *testing.B) {
+			for b.Loop() {
+				tbl := newTable(b, idAndText(), unpartitioned())
+				var since *int64
+				for n := range commits {
+					f := fileAt(b, tbl, iceberg.EntryContentData, fmt.Sprintf("%s/data/%d.parquet", tbl.Location(), n), 1).Build()
+					c, err := tbl.Append(b.Context(), Commit{Branch: "main", Mark: markOf(n), Files: []iceberg.DataFile{f}, Since: since})
+					if err != nil {
+						b.Fatal(err)
+					}
+					since = &c.Snapshot
+				}
+			}
+		})
+	}
+}
+
 // processorTime is what the process used so far, in nanoseconds: unlike the time on the clock it does not
 // grow with what else the machine does.
 func processorTime(b *testing.B) int64 {

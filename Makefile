@@ -66,7 +66,7 @@ bench: build ## icepipe against iceberg-go, PyIceberg, Spark, DuckDB and cp; ROW
 	testdata/interop/setup.sh $(DEPS)
 	$(DEPS)/venv/bin/python bench/run.py $(DEPS) bin --rows $(ROWS) --repeat $(REPEAT) --json $(DEPS)/bench.jsonl \
 	  $(if $(ONLY),--only $(ONLY)) $(if $(filter 10000000,$(ROWS)),--assert)
-	$(DEPS)/venv/bin/python bench/upsert.py $(DEPS) bin --rows $(ROWS)
+	$(if $(ONLY),,$(DEPS)/venv/bin/python bench/upsert.py $(DEPS) bin --rows $(ROWS))
 
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for package in $$(go list ./...); do \

@@ -46,12 +46,14 @@ def held(records):
 
 def table(records):
     """Prints which promises hold; returns whether all do that are of scenarios that were run."""
+    ran = {r["scenario"] for r in records}
+    asked = [h for h in held(records) if h[0].split(":")[0] in ran]
+    if not asked:
+        return True
     print("\n### What is promised\n")
     head("", "promised", "seen", "holds")
-    kept, ran = True, {r["scenario"] for r in records}
-    for what, way, bound, seen, form in held(records):
-        if what.split(":")[0] not in ran:
-            continue
+    kept = True
+    for what, way, bound, seen, form in asked:
         holds = seen is not None and (seen >= bound if way == "≥" else seen <= bound)
         kept = kept and holds
         row(what, f"{way} {form.format(bound)}", "not run" if seen is None else form.format(seen), "yes" if holds else "**no**")

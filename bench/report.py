@@ -58,11 +58,11 @@ def costs(runs, base):
     head("", "rows a commit", "seconds", "without start-up", "rows/s", "CPU seconds", "peak memory", "written",
          "times the seconds", "of the CPU", "of the memory", "of the bytes")
     for r in runs:
-        rate = f"{r['rows'] / r['seconds'] / 1e6:.3g}M" if "rows" in r else ""
+        rate = f"{r['rows'] / r['seconds']:,.0f}" if "rows" in r else ""
+        against = [f"{r['seconds'] / base['seconds']:.2f}", f"{r['cpu'] / base['cpu']:.2f}", f"{r['peak'] / base['peak']:.2f}",
+                   f"{r['written'] / base['written']:.3f}" if "written" in r and base.get("written") else ""]
         row(r["run"], r["commit"], f"{r['seconds']:.1f}", f"{r['inner']:.1f}" if "inner" in r else "", rate, f"{r['cpu']:.1f}",
-            f"{r['peak']:.0f} MB", f"{r['written'] / 2**20:.1f} MB" if "written" in r else "",
-            f"{r['seconds'] / base['seconds']:.2f}", f"{r['cpu'] / base['cpu']:.2f}", f"{r['peak'] / base['peak']:.2f}",
-            f"{r['written'] / base['written']:.3f}" if "written" in r and base.get("written") else "")
+            f"{r['peak']:.0f} MB", f"{r['written'] / 2**20:.1f} MB" if "written" in r else "", *([""] * 4 if r["part"] else against))
 
 
 def notes(runs, base):

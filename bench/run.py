@@ -45,7 +45,7 @@ class Bench:
             if run.iceberg:
                 self.script("make_destination.py", run.job)
         out, cost = measured(*run.commands)
-        told = {"run": run.name, "commit": run.commit, "encodes": run.encodes, **asdict(cost)}
+        told = {"run": run.name, "commit": run.commit, "encodes": run.encodes, "part": run.job.most is not None, **asdict(cost)}
         if not run.writes:
             return told
         said = last_json(out)

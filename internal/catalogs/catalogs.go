@@ -138,13 +138,18 @@ func (o *Opened) Close() error { return o.close() }
 
 // Open opens the catalog that ref names and loads the table. The error of a table that is not
 // there wraps catalog.ErrNoSuchTable, and names what is near.
-func Open(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
+func Open(ctx context.Context, ref Ref, mode Mode) (o *Opened, err error) {
 	if err := checkKind(ref.Place.Kind, ref.flag("catalog")); err != nil {
 		return nil, err
 	}
 	if len(ref.Identifier) < 2 || slices.Contains(ref.Identifier, "") {
 		return nil, fmt.Errorf("table %q: a table has a namespace and a name", plan.FormatPath(ref.Identifier))
 	}
+	defer func() {
+		if p := recover(); p != nil { // the library takes much of what metadata says for granted
+			o, err = nil, fmt.Errorf("table %q: its metadata is damaged, and cannot be read (%v)", plan.FormatPath(ref.Identifier), p)
+		}
+	}()
 	return kinds[ref.Place.Kind].open(ctx, ref, mode)
 }
 

@@ -156,7 +156,8 @@ func TestOpenRefuses(t *testing.T) {
 	text := filepath.Join(dir, "text.db")
 	empty := filepath.Join(dir, "empty.db")
 	short := filepath.Join(dir, "short.db")
-	for path, content := range map[string]string{text: "PAR1 and then some more bytes", empty: "", short: "SQLite format 3\x00"} {
+	hollow := filepath.Join(dir, "00000-hollow.metadata.json") // the library panics
+	for path, content := range map[string]string{hollow: `{"format-version":2,"table-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1","location":"/x","last-updated-ms":1,"last-column-id":0,"schemas":[{"type":"struct","schema-id":0,"fields":[]}],"current-schema-id":0,"default-spec-id":0,"last-partition-id":999,"sort-orders":[],"default-sort-order-id":0,"last-sequence-number":0,"partition-specs":[{"spec-id":0,"fields":[null]}]}`, text: "PAR1 and then some more bytes", empty: "", short: "SQLite format 3\x00"} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +166,7 @@ func TestOpenRefuses(t *testing.T) {
 	blank := handmade(t, layoutV1)
 	two := handmade(t, layoutV1, row("x", "a", "t", "'/nowhere.metadata.json'"), row("y", "a", "t", "'/nowhere.metadata.json'"),
 		row("y", "a", "u", "NULL"), row("y", "a", "gone", "'/nowhere/00000-a.metadata.json'"),
-		row("y", "a", "v", "'/v'"), `UPDATE iceberg_tables SET iceberg_type = 'VIEW' WHERE table_name = 'v'`)
+		row("y", "a", "v", "'/v'"), row("y", "a", "hollow", "'"+hollow+"'"), `UPDATE iceberg_tables SET iceberg_type = 'VIEW' WHERE table_name = 'v'`)
 
 	for _, tt := range []struct {
 		name   string
@@ -173,6 +174,7 @@ func TestOpenRefuses(t *testing.T) {
 		says   []string
 		absent bool // wraps catalog.ErrNoSuchTable
 	}{
+		{"damaged metadata", at(two, "y", "a", "hollow"), []string{`table "a.hollow"`, "its metadata is damaged"}, false},
 		{"a slip of the pen", at(path, "", "sales", "ordres"), []string{"table sales.ordres is not in catalog", TemporaryName, path, "near are sales.orders"}, true},
 		{"another case", at(path, "", "Sales", "Orders"), []string{"near are sales.orders, archive.orders"}, true},
 		{"another namespace", at(path, "", "warehouse", "customers"), []string{"near are sales.customers"}, true},

@@ -3,6 +3,7 @@ package lake
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/apache/iceberg-go"
@@ -66,6 +67,8 @@ func TestFilterReadsMore(t *testing.T) {
 	equal(t, "rows", scanned(t, tbl, ScanOptions{Filter: condition(t, "id < 3"), Select: []string{"p"}}), []string{`{"p":"x1"}`, `{"p":"x2"}`})
 	equal(t, "rows", scanned(t, tbl, ScanOptions{Filter: condition(t, "id >= 12"), Limit: 3}), lines(12, 13, 14))
 	equal(t, "rows", scanned(t, tbl, ScanOptions{Filter: condition(t, "p = 'x13'"), Select: []string{"p", "id"}}), []string{`{"id":13,"p":"x13"}`})
+	equal(t, "rows", scanned(t, tbl, ScanOptions{Filter: condition(t, "id IN (3, 5, 14)"), Select: []string{}}), []string{`{}`, `{}`, `{}`})
+	equal(t, "rows", scanned(t, tbl, ScanOptions{Select: []string{}}), slices.Repeat([]string{`{}`}, 20))
 }
 
 // TestFilterSkips counts what is not read: files and row groups whose bounds exclude a range of the

@@ -91,10 +91,8 @@ func (r *run) tested(ctx context.Context, f *openFile, batch arrow.RecordBatch, 
 		batch.Release()
 		return dead, nil, nil
 	}
-	if len(r.tests.schema.Fields()) > 0 { // FALSE asks about none
-		if batch, err = f.tests.project(ctx, batch, r.tests.reads, r.tests.arrow, version); err != nil {
-			return nil, nil, err
-		}
+	if batch, err = f.tests.project(ctx, batch, r.tests.reads, r.tests.arrow, version); err != nil {
+		return nil, nil, err
 	}
 	defer batch.Release()
 	passes, err = where.Mask(batch)

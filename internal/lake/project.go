@@ -58,6 +58,10 @@ func sameShape(inFile *iceberg.Schema, fields []iceberg.NestedField) error {
 // project brings a record batch under the file's names to the schema: field by field by ID, promoted,
 // with the initial default of fields that the file does not have. It takes the batch over.
 func (m columnMap) project(ctx context.Context, batch arrow.RecordBatch, to *iceberg.Schema, arrowSchema *arrow.Schema, version int) (arrow.RecordBatch, error) {
+	if len(to.Fields()) == 0 { // of which the library cannot tell how many rows there are
+		defer batch.Release()
+		return array.NewRecordBatch(arrow.NewSchema(nil, nil), nil, batch.NumRows()), nil
+	}
 	batch, err := plain(batch)
 	if err != nil {
 		return nil, err

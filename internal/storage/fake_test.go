@@ -27,6 +27,8 @@ type fakeS3 struct {
 	uploads  map[string]map[int]string // parts by number
 	aborted  int
 
+	deaf         bool // it answers requests for ranges with the whole object
+	late         int  // ranges begin so many bytes behind what is asked for
 	refuseCopies func(nth int) (status int, code string) // nil, or 0: it does not
 	copies       int                                     // that were asked for
 	blind        bool                                    // copies are of whole objects, whatever is asked for
@@ -121,9 +123,10 @@ func (f *fakeS3) get(w http.ResponseWriter, r *http.Request, key string) {
 	w.Header().Set("ETag", etagOf(text))
 	w.Header().Set("Last-Modified", time.Unix(1e9, 0).UTC().Format(http.TimeFormat))
 	status, from, to := http.StatusOK, 0, len(text)-1
-	if first, last, ok := strings.Cut(strings.TrimPrefix(r.Header.Get("Range"), "bytes="), "-"); ok {
+	if first, last, ok := strings.Cut(strings.TrimPrefix(r.Header.Get("Range"), "bytes="), "-"); ok && !f.deaf {
 		status = http.StatusPartialContent
 		from, _ = strconv.Atoi(first)
+		from += f.late
 		if n, err := strconv.Atoi(last); err == nil {
 			to = min(to, n)
 		}

@@ -12,3 +12,5 @@ func (o objects) composed(*blob.Bucket, string) iceio.FileWriter { return nil }
 func s3IfMatch(string, func(any) bool) {}
 
 func s3ETag(*blob.Reader) string { return "" }
+
+func s3Range(*blob.Reader) (string, bool) { return "", false }

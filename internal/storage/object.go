@@ -3,7 +3,9 @@
 package storage
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -118,7 +120,34 @@ func (f *object) reader(off, length int64) (r *blob.Reader, err error) {
 		r, err = b.NewRangeReader(f.ctx, f.key, off, length, &options)
 		return err
 	})
+	if err == nil {
+		if err = f.asked(r, off, length); err != nil {
+			_ = r.Close() // it was opened for reading
+			return nil, err
+		}
+	}
 	return r, err
+}
+
+// asked refuses an answer that holds another range of the object than was asked for, or all of it: the client takes
+// whatever comes for the range.
+func (f *object) asked(r *blob.Reader, off, length int64) error {
+	got, ok := s3Range(r)
+	if !ok || off == 0 && length < 0 {
+		return nil
+	}
+	want := fmt.Sprintf("bytes %d-", off)
+	if length > 0 {
+		end := off + length
+		if f.about.size > 0 {
+			end = min(end, f.about.size)
+		}
+		want += fmt.Sprintf("%d/", end-1)
+	}
+	if !strings.HasPrefix(got, want) {
+		return fmt.Errorf("the server answered a request for %s with %s: it does not read ranges as S3 does", strings.TrimSuffix(want, "/"), cmp.Or(got, "the whole object"))
+	}
+	return nil
 }
 
 func (f *object) drop() {

@@ -96,6 +96,38 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
+// What comes for a range is taken only if it says that it is that range: a server may answer with all of the object.
+func TestOtherRanges(t *testing.T) {
+	f := newFakeS3(t)
+	f.objects["x.parquet"] = strings.Repeat("abcdefghij", 1000)
+	all := filesOf(t, New(f.properties()))
+	file, err := all.Open("s3://b/x.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, 100)
+	for _, c := range []struct {
+		deaf bool
+		late int
+		says string
+	}{{true, 0, "the whole object"}, {false, 1, "bytes 5001-5099/10000"}} {
+		f.change(func() { f.deaf, f.late = c.deaf, c.late })
+		if n, err := file.ReadAt(p, 5000); n != 0 || err == nil || !strings.Contains(err.Error(), "answered a request for bytes 5000-5099 with "+c.says) {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		if _, err := file.Seek(7000, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := file.Read(p); n != 0 || err == nil || !strings.Contains(err.Error(), "answered a request for bytes 7000- with") {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	}
+	f.change(func() { f.deaf, f.late = false, 0 })
+	if n, err := file.ReadAt(p, 5000); n != 100 || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
 // Keys are used as they stand, whatever they hold.
 func TestKeysAsTheyStand(t *testing.T) {
 	f := newFakeS3(t)

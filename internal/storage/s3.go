@@ -124,6 +124,15 @@ func s3ETag(r *blob.Reader) string {
 	return aws.ToString(out.ETag)
 }
 
+// s3Range is the range of the object that an answer of S3 says it holds, "" for none; not ok for other storages.
+func s3Range(r *blob.Reader) (text string, ok bool) {
+	var out awss3.GetObjectOutput
+	if !r.As(&out) {
+		return "", false
+	}
+	return aws.ToString(out.ContentRange), true
+}
+
 // s3Key has a request to S3 use a key as it is.
 func s3Key(key string, as func(any) bool) bool {
 	var get *awss3.GetObjectInput

@@ -54,7 +54,7 @@ func (t *Table) Branch(name string) (*table.Snapshot, error) {
 		if s == nil {
 			return nil, fmt.Errorf("branch %q of table %q points at snapshot %d, which is not there", name, t.Name(), at.SnapshotID)
 		}
-		return s, nil
+		return s, t.listed(s)
 	}
 	if name == table.MainBranch {
 		return nil, nil

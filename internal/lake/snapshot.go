@@ -33,6 +33,9 @@ func (p Pin) Check() error {
 // where the table has none yet and the pin asks for the current one.
 func (t *Table) Resolve(pin Pin) (*table.Snapshot, *iceberg.Schema, error) {
 	snapshot, byID, err := t.find(pin)
+	if err == nil && snapshot != nil {
+		err = t.listed(snapshot)
+	}
 	if err != nil || snapshot == nil {
 		return nil, t.Schema(), err
 	}
@@ -49,6 +52,15 @@ func (t *Table) Resolve(pin Pin) (*table.Snapshot, *iceberg.Schema, error) {
 		}
 	}
 	return nil, nil, fmt.Errorf("snapshot %d of table %q: its schema %d is not in the table's metadata", snapshot.SnapshotID, t.Name(), *id)
+}
+
+// listed refuses a snapshot that names no manifest list: it would pass for an empty table. Format version 1 may name
+// the manifests themselves (specification, "Snapshots").
+func (t *Table) listed(s *table.Snapshot) error {
+	if s.ManifestList != "" || t.Metadata().Version() < 2 {
+		return nil
+	}
+	return fmt.Errorf("snapshot %d of table %q names no manifest list: the table's metadata is damaged", s.SnapshotID, t.Name())
 }
 
 // find returns the pinned snapshot and whether it is read with the schema of its time: the current

@@ -104,6 +104,9 @@ func (t *Table) try(ctx context.Context, c Commit, base *table.Snapshot) (landed
 		return nil, true, err
 	}
 	crash.Here("lake.sent")
+	if t.Metadata().SnapshotByID(a.snapshot) == nil { // looked for, as after an answer that was lost
+		return nil, true, fmt.Errorf("the catalog says that snapshot %d landed in table %q, which has no such snapshot", a.snapshot, t.Name())
+	}
 	return &Committed{Snapshot: a.snapshot, Parent: idOf(base)}, true, nil
 }
 
@@ -131,6 +134,9 @@ func (t *Table) sendWithin(ctx context.Context, requirements []table.Requirement
 	meta, location, err := t.Catalog.CommitTable(ctx, t.Identifier(), requirements, updates)
 	if err != nil {
 		return err
+	}
+	if meta == nil {
+		return t.Reload(ctx)
 	}
 	t.dropOldMetadata(ctx, t.Metadata(), meta)
 	io, ok := t.Catalog.(table.CatalogIO)

@@ -146,8 +146,13 @@ func shown(key, value string) (text string, hidden bool) {
 // withoutSecrets is a uri whose password is hidden, and of whose parameters the harmless alone are shown.
 func withoutSecrets(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
-	rest, query, asks := strings.Cut(rest, "?")
-	rest, _, _ = strings.Cut(rest, "#")
+	from := 0 // a password may hold a question mark
+	if q := strings.IndexByte(rest, '?'); q >= 0 && !strings.Contains(rest[:q], "@") {
+		from = strings.LastIndexByte(rest, '@') + 1
+	}
+	behind, query, asks := strings.Cut(rest[from:], "?")
+	behind, _, _ = strings.Cut(behind, "#")
+	rest = rest[:from] + behind
 	u, err := parseSQLAlchemy(scheme + "://" + rest)
 	at := strings.LastIndexByte(rest, '@')
 	switch {

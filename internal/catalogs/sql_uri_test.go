@@ -15,6 +15,7 @@ func TestServerURIs(t *testing.T) {
 		{"mysql+pymysql://a%40b%3Ac:p%40%2F%3A%25%23%3F%C3%BC%20+@h/d", "a@b:c", "p@/:%#?ü +", "h", "d", "mysql://h/d"},
 		{"mariadb+pymysql://u:p/#?%zz%@h/d%20e?charset=utf8mb4", "u", "p/#?%zz%", "h", "d e", "mysql://h/d%20e"},
 		{"postgresql://u:p@[::1]:5433/d", "u", "p", "::1", "d", "postgresql://[::1]:5433/d"},
+		{"postgresql://u:p?hunter2@h/d", "u", "p?hunter2", "h", "d", "postgresql://h/d"},
 		{"postgresql:///d?host=/run/pg", "", "-", "", "d", "postgresql:///d"},
 		{"sql://postgresql://u:p@h/d", "u", "p", "h", "d", "postgresql://h/d"},
 	} {

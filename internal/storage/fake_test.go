@@ -27,8 +27,8 @@ type fakeS3 struct {
 	uploads  map[string]map[int]string // parts by number
 	aborted  int
 
-	deaf         bool // it answers requests for ranges with the whole object
-	late         int  // ranges begin so many bytes behind what is asked for
+	deaf         bool                                    // it answers requests for ranges with the whole object
+	late         int                                     // ranges begin so many bytes behind what is asked for
 	refuseCopies func(nth int) (status int, code string) // nil, or 0: it does not
 	copies       int                                     // that were asked for
 	blind        bool                                    // copies are of whole objects, whatever is asked for

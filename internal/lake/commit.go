@@ -27,6 +27,9 @@ type Commit struct {
 	// beginning of the table. What came after it is searched before each try.
 	Since *int64
 
+	// Alone has the commit refused where another job with the same settings has committed since: its rows are these.
+	Alone bool
+
 	Overwrite *Overwrite // the files take the place of others; nil: they are added
 	Upsert    *Upsert    // rows go in the same snapshot; nil: none. Not with Overwrite
 }

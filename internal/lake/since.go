@@ -24,6 +24,9 @@ func (t *Table) committedSince(c Commit) (*Committed, error) {
 			return nil, lasting{fmt.Errorf("branch %q of table %q no longer goes back to snapshot %s, on which the batch was to follow: it was rolled back meanwhile", c.Branch, t.Name(), idText(c.Since))}
 		}
 		seen[at.SnapshotID] = true
+		if err := c.met(at, t.Name()); err != nil {
+			return nil, err
+		}
 		m, err := markOfJob(at, c.Mark.Job)
 		switch {
 		case err != nil:
@@ -59,6 +62,18 @@ func (c Commit) isSince(at *table.Snapshot) bool {
 		return at == nil && c.Since == nil
 	}
 	return at.SnapshotID == *c.Since
+}
+
+// met refuses a commit that is to be alone, where a snapshot is another job's with the same settings.
+func (c Commit) met(s *table.Snapshot, name string) error {
+	if !c.Alone || s.Summary == nil || c.Mark.Settings == "" {
+		return nil
+	}
+	p := s.Summary.Properties
+	if p[MarkSettings] != c.Mark.Settings || p[MarkJob] == "" || p[MarkJob] == c.Mark.Job {
+		return nil
+	}
+	return lasting{fmt.Errorf("snapshot %d of table %q is of job %s, which was begun with the same settings at the same time, so that the rows would be there twice; nothing of this job was committed: let the other end; --new-job writes its rows once more", s.SnapshotID, name, p[MarkJob])}
 }
 
 // markOfJob is what a snapshot says of a job's batch, nil where it is not the job's.

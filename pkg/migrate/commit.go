@@ -150,7 +150,7 @@ func (w *writer) commitPending(ctx context.Context, mark lake.Mark, pending *ckp
 // toCommit is a commit of the job.
 func (j *job) toCommit(mark lake.Mark, files []iceberg.DataFile) (lake.Commit, error) {
 	o, err := j.overwrite()
-	return lake.Commit{Branch: j.branch, Mark: mark, Properties: j.properties(), Files: files, Since: j.searched, Overwrite: o}, err
+	return lake.Commit{Branch: j.branch, Mark: mark, Properties: j.properties(), Files: files, Since: j.searched, Overwrite: o, Alone: j.alone && mark.Batch == 0}, err
 }
 
 // waiting tells the user who interrupts a commit that it is waited for. What it returns ends that.

@@ -33,6 +33,7 @@ type job struct {
 	searched *int64 // snapshot up to which the destination was searched for the job's batches
 	warnings []string
 	options  WriteOptions
+	alone    bool     // no other job with the same settings may write beside it
 	staging  *staging // of a job that lands as one snapshot, else nil
 
 	// What this run committed, and what it found in the destination without a note. The committer
@@ -60,6 +61,7 @@ func openJob(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOptions
 	}
 	store := o.Checkpoint
 	j := &job{store: store, dst: dst, branch: o.Branch, stream: h.Stream, settings: now.Digest(), start: h.First, expired: o.AcceptExpiredHistory, options: o}
+	j.alone = !o.NewJob && !o.Again && !h.Foreign
 	if o.once() {
 		j.staging = &staging{from: h.First, fresh: true}
 	}
@@ -85,6 +87,9 @@ func openJob(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOptions
 	j.loaded = true
 	wrap := func(err error) error { return fmt.Errorf("checkpoint %q: %w", store.Path(), err) }
 	if err := j.same(h, now); err != nil {
+		return nil, wrap(err)
+	}
+	if err := j.rival(h); err != nil {
 		return nil, wrap(err)
 	}
 	if err := j.recover(ctx, h.First); err != nil {

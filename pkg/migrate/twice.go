@@ -52,6 +52,27 @@ func first(h rows.Header, now ckpt.Settings, dst *lake.Table, o WriteOptions) er
 	return nil
 }
 
+// rival refuses to go on with a job of which nothing landed where another with the same settings has written since.
+func (j *job) rival(h rows.Header) error {
+	if !j.alone || j.note.Batches > 0 {
+		return nil
+	}
+	history, err := j.dst.History(j.branch)
+	if err != nil {
+		return err
+	}
+	traces := history.Traces()
+	if slices.ContainsFunc(traces, func(t lake.Trace) bool { return t.Job == j.note.Job }) {
+		return nil
+	}
+	for _, t := range traces {
+		if !t.Foreign && t.Settings == j.settings {
+			return fmt.Errorf("branch %q of table %q holds %s, begun with the same settings, and nothing of this job; delete the checkpoint, or pass --new-job to write the rows once more", j.branch, j.dst.Name(), heldText(t, h))
+		}
+	}
+	return nil
+}
+
 // heldText says what is there of a job.
 func heldText(t lake.Trace, h rows.Header) string {
 	s := fmt.Sprintf("%s of job %s (%s", plural(int64(len(t.Marks)), "batch", "batches"), t.Job, plural(t.Rows(), "source row", "source rows"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -225,5 +226,38 @@ func TestForeignCheckpoints(t *testing.T) {
 				j.refused(t, f, append(test.texts, j.checkpoint)...)
 			}
 		})
+	}
+}
+
+// Of two jobs with the same settings that begin at the same time one writes, and the other is refused by the head that
+// its first commit meets, and when it is resumed; --new-job writes the rows once more.
+func TestTwoAtOnce(t *testing.T) {
+	from, want := source34(t)
+	for _, once := range []bool{false, true} {
+		for _, f := range []form{one, three} {
+			t.Run(fmt.Sprintf("%s, once %v", f.name, once), func(t *testing.T) {
+				to := newStore(t)
+				to.create(t, "dst", people())
+				j, other := newJob(from, to, 10), newJob(from, to, 10)
+				j.once, other.once = once, once
+				j.checkpoint, other.checkpoint = checkpointPath(t), checkpointPath(t)
+				retried(t, j)
+				betweenCommits(j, 1, func() {
+					_, err := other.one(t.Context(), t)
+					must(t, err)
+				})
+				_, err := f.run(j, t.Context(), t)
+				wantError(t, err, "was begun with the same settings at the same time", "--new-job")
+				j.reset()
+				equal(t, "rows", to.live(t, "dst"), slices.Sorted(slices.Values(want)))
+				_, err = f.run(j, t.Context(), t)
+				wantError(t, err, "begun with the same settings, and nothing of this job")
+				equal(t, "rows", to.live(t, "dst"), slices.Sorted(slices.Values(want)))
+				j.newJob = true
+				_, err = f.run(j, t.Context(), t)
+				must(t, err)
+				equal(t, "rows", len(to.live(t, "dst")), 2*len(want))
+			})
+		}
 	}
 }

@@ -66,7 +66,7 @@ func (p *plan) copyingOf(source *Source, part *rows.Part) (*copying, error) {
 	switch {
 	case p.sort.sorts():
 		return nil, errors.New("the destination has a sort order, and its rows are to be sorted")
-	case part.Mask.Count(0, n) < n:
+	case part.Mask != nil:
 		return nil, errors.New("some of its rows are deleted, or do not pass the filter")
 	case !part.Whole():
 		return nil, errors.New("its rows go into more than one batch; --batch-rows auto makes batches of whole row groups")

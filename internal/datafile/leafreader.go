@@ -44,8 +44,8 @@ func newLeafReader(part *rows.Part, leaf int, to conversion, most decimalBound) 
 	return r
 }
 
-// take hands what the mask has of rows from to from+n to put, in as many goes as it takes, by way of d. What it hands over is
-// valid until put returns.
+// take hands what the mask has of rows from to from+n to put, in as many goes as it takes, by way of d. What it hands
+// over is valid until put returns.
 func (r *leafReader) take(from, n int64, d *decoded, put func(*decoded) error) (err error) {
 	r.mu.Lock()
 	for r.at < from && r.failed == nil {

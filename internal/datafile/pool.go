@@ -32,6 +32,7 @@ type task struct {
 
 	from     *taking // instead of rows: what is taken of those from first on, n of them, of its column
 	first, n int64
+	kept     int64 // how many that is
 
 	end   *rowGroup // instead of rows
 	index int       // of the column in it
@@ -135,7 +136,7 @@ func (p *pool) work() {
 // run does the task, with d's buffers; on failure a row group's end is not told, which the caller does.
 func (t task) run(e *Encoder, d *decoded) error {
 	if t.from != nil {
-		return e.take(t.from.columns[t.column], t.first, t.n, t.from.mask, d)
+		return e.take(t.from.columns[t.column], t.first, t.n, t.kept, d)
 	}
 	if t.end == nil {
 		arr, err := t.rows.column(t.column)

@@ -102,7 +102,7 @@ func (w *Writer) take(ctx context.Context, p *rows.Part) error {
 		}
 		w.batch.take(t, p.To-t.next)
 	}
-	if p.Mask.Count(t.next, p.GroupRows) == 0 {
+	if t.left == 0 {
 		w.leave()
 	}
 	return nil
@@ -123,6 +123,7 @@ type taking struct {
 	mask    rows.Mask // of the row group: what is taken of it
 	next    int64     // row that is taken next
 	queued  int64     // row behind the last task's
+	left    int64     // rows to take from next on
 	perRow  int64     // bytes of a row as Parquet counts them uncompressed
 	columns []*leafReader
 	refs    atomic.Int64
@@ -131,6 +132,7 @@ type taking struct {
 // newTaking returns the taking of a part's row group, from the part on, that its caller holds once.
 func newTaking(p *plan, part *rows.Part) *taking {
 	t := &taking{source: part.File.(*Source), group: part.Ordinal, mask: part.Mask, next: part.From, queued: part.From}
+	t.left = t.mask.Count(part.From, part.GroupRows)
 	t.refs.Store(1)
 	t.source.Retain()
 	meta := t.source.Reader.MetaData()
@@ -223,15 +225,16 @@ func (b *batch) taken(t *taking, columns []int, n int64) int64 {
 	}
 	for _, i := range columns {
 		t.hold()
-		b.pool.submit(i, task{from: t, column: i, first: t.queued, n: t.next - t.queued, weight: 1 + k*t.perRow/int64(len(columns))})
+		b.pool.submit(i, task{from: t, column: i, first: t.queued, n: t.next - t.queued, kept: k, weight: 1 + k*t.perRow/int64(len(columns))})
 	}
 	t.queued = t.next
+	t.left -= k
 	return k
 }
 
-// take encodes what the mask has of n rows of a flat leaf into the open chunk, which it opens if there is none; nil
-// stands for a column of nulls, nested or not.
-func (e *Encoder) take(r *leafReader, first, n int64, mask rows.Mask, d *decoded) error {
+// take encodes n rows of a flat leaf into the open chunk, which it opens if there is none: those that the leaf's mask
+// has, of which there are kept. nil stands for a column of nulls, nested or not.
+func (e *Encoder) take(r *leafReader, first, n, kept int64, d *decoded) error {
 	for _, l := range e.leaves {
 		if l.w != nil {
 			continue
@@ -244,12 +247,11 @@ func (e *Encoder) take(r *leafReader, first, n int64, mask rows.Mask, d *decoded
 			return err
 		}
 	}
-	k := mask.Count(first, first+n)
-	e.rows += k
+	e.rows += kept
 	if r == nil {
-		return e.nulls(k, d)
+		return e.nulls(kept, d)
 	}
-	e.taken += k
+	e.taken += kept
 	l := e.leaves[0]
 	required := e.node.field.Required
 	return r.take(first, n, d, func(d *decoded) error {

@@ -18,7 +18,7 @@ import (
 func (r *run) parts(ctx context.Context, f *openFile, s *selection, at rows.Cursor, from int64, yield func(rows.Span, error) bool) bool {
 	pass := &pass{run: r, file: f, group: at.RowGroup, selection: s}
 	defer pass.end()
-	for s.mask.Count(from, s.n) > 0 {
+	for left := s.mask.Count(from, s.n); left > 0; {
 		room := r.room()
 		if room == 0 {
 			return true // the limit is reached
@@ -31,7 +31,8 @@ func (r *run) parts(ctx context.Context, f *openFile, s *selection, at rows.Curs
 		span.Part.File.Retain()
 		start := at
 		r.move(&span)
-		if s.mask.Count(end, s.n) == 0 && r.follows(at.File, at.RowGroup) {
+		left -= k
+		if left == 0 && r.follows(at.File, at.RowGroup) {
 			span.EndsBatch, r.inBatch = true, 0
 		}
 		span.Read = func(ctx context.Context) iter.Seq2[rows.Span, error] {

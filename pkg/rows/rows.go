@@ -63,7 +63,7 @@ type Part struct {
 	Ordinal   int    // of the row group
 	GroupRows int64  // of the whole row group
 	From, To  int64  // the first of its rows, and the row behind its last
-	Mask      Mask   // of the row group's rows; nil: all
+	Mask      Mask   // of the row group's rows, not all of them; nil: all
 	File      File   // the open file, counted: a part holds it once
 	Leaves    []int  // by column of the stream: the leaf of the file that holds it, Opaque or Nulls
 
@@ -74,11 +74,8 @@ type Part struct {
 	Known []Known
 }
 
-// Rows is how many rows the part has.
-func (p *Part) Rows() int64 { return p.Mask.Count(p.From, p.To) }
-
 // Whole reports whether the part is all rows of its row group.
-func (p *Part) Whole() bool { return p.Rows() == p.GroupRows }
+func (p *Part) Whole() bool { return p.Mask == nil && p.From == 0 && p.To == p.GroupRows }
 
 // A Known is a partition value that all rows of a file share: what a transform makes of a column.
 type Known struct {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"icepipe/internal/datafile"
-
 	"github.com/apache/iceberg-go"
+
+	"icepipe/internal/datafile"
 )
 
 // The mode that a job gets.

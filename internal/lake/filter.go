@@ -9,7 +9,8 @@ import (
 	"icepipe/pkg/filter"
 )
 
-// bindFilter ties the row filter to the snapshot's schema, and finds the columns that it asks about. A filter that selects every row is none.
+// bindFilter ties the row filter to the snapshot's schema, and finds the columns that it asks about. A filter that
+// selects every row is none.
 func (s *Scan) bindFilter(full *iceberg.Schema) error {
 	s.whole, s.tests.schema = s.schema, iceberg.NewSchema(s.schema.ID)
 	if s.options.Filter == nil {

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strconv"
 
-	"icepipe/internal/datafile"
-
 	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/apache/iceberg-go/table"
+
+	"icepipe/internal/datafile"
 )
 
 // An Overwrite makes a commit replace the partitions, by value under the table's current spec, that its files

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"icepipe/internal/datafile"
-
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
+
+	"icepipe/internal/datafile"
 )
 
 // overwritten commits rows as an overwrite of a job that began at the head.

@@ -98,7 +98,7 @@ func (p *PlaceScan) Read(ctx context.Context, file int, want func(group int) boo
 	var at []int64
 	for group, n := range open.src.rowGroupRows() {
 		if want == nil || want(group) {
-			err := r.liveOfGroup(ctx, open, task, group, before, func(rows liveRows) error {
+			err := r.liveOfGroup(ctx, open, task, group, before, n, func(rows liveRows) error {
 				at = at[:0]
 				for _, i := range rows.at {
 					at = append(at, rows.before+int64(i))

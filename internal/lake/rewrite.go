@@ -188,7 +188,7 @@ func (s *Scan) eachLive(ctx context.Context, f func(liveRows) error) error {
 func (r *run) liveOf(ctx context.Context, file *openFile, task plannedFile, f func(liveRows) error) error {
 	before := int64(0)
 	for group, n := range file.src.rowGroupRows() {
-		if err := r.liveOfGroup(ctx, file, task, group, before, f); err != nil {
+		if err := r.liveOfGroup(ctx, file, task, group, before, n, f); err != nil {
 			return err
 		}
 		before += n
@@ -196,11 +196,11 @@ func (r *run) liveOf(ctx context.Context, file *openFile, task plannedFile, f fu
 	return nil
 }
 
-// liveOfGroup is liveOf for a row group, whose first row is at position before of the file.
-func (r *run) liveOfGroup(ctx context.Context, file *openFile, task plannedFile, group int, before int64, f func(liveRows) error) error {
+// liveOfGroup is liveOf for a row group of n rows, whose first is at position before of the file.
+func (r *run) liveOfGroup(ctx context.Context, file *openFile, task plannedFile, group int, before, n int64, f func(liveRows) error) error {
 	version := r.table.Metadata().Version()
-	s, err := r.selection(ctx, file, group, before, file.src.rowGroupRows()[group], nil)
-	if err != nil || s.live.Count(0, s.n) == 0 {
+	s, err := r.selection(ctx, file, group, before, n, nil)
+	if err != nil || s.live.Count(0, n) == 0 {
 		return err
 	}
 	at := int64(0)

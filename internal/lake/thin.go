@@ -3,10 +3,10 @@ package lake
 import (
 	"context"
 
-	"icepipe/internal/datafile"
-
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table/dv"
+
+	"icepipe/internal/datafile"
 )
 
 // Thin writes data files that wait for a commit anew without the rows at some positions, as files of the job: one

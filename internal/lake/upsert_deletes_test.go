@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"icepipe/internal/datafile"
-
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/file"
@@ -18,6 +16,8 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/table/dv"
+
+	"icepipe/internal/datafile"
 )
 
 // Where rows of many data files of a partition go they share a delete file, sorted as the specification wants it.

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"icepipe/internal/datafile"
-
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 	"github.com/apache/iceberg-go/table/dv"
+
+	"icepipe/internal/datafile"
 )
 
 // A place is where a row lives, and its row ID in format version 3.

@@ -138,9 +138,6 @@ func (t *Table) sendWithin(ctx context.Context, requirements []table.Requirement
 	if err != nil {
 		return err
 	}
-	if meta == nil {
-		return t.Reload(ctx)
-	}
 	t.dropOldMetadata(ctx, t.Metadata(), meta)
 	io, ok := t.Catalog.(table.CatalogIO)
 	if t.Catalog.CatalogType() != catalog.SQL || !ok {

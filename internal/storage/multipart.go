@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -86,16 +85,6 @@ func (m *multipart) begin() error {
 		}
 		return err
 	})
-}
-
-// outliving is a context that ends some time after another, in which something can be brought to its end.
-func outliving(ctx context.Context) (context.Context, func()) {
-	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })
-	return out, func() {
-		stop()
-		cancel()
-	}
 }
 
 // part makes the next part, beside others.

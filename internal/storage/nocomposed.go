@@ -11,6 +11,4 @@ func (o objects) composed(*blob.Bucket, string) iceio.FileWriter { return nil }
 
 func s3IfMatch(string, func(any) bool) {}
 
-func s3ETag(*blob.Reader) string { return "" }
-
-func s3Range(*blob.Reader) (string, bool) { return "", false }
+func s3Answer(*blob.Reader) (etag, held string, ok bool) { return "", "", false }

@@ -50,7 +50,8 @@ func (f *object) begin() error {
 		if err != nil {
 			return err
 		}
-		f.about.size, f.about.modified, f.about.etag = first.Size(), first.ModTime(), s3ETag(first)
+		f.about.size, f.about.modified = first.Size(), first.ModTime()
+		f.about.etag, _, _ = s3Answer(first)
 		return first.Close()
 	}
 	return f.request(func(b *blob.Bucket) error {
@@ -132,7 +133,7 @@ func (f *object) reader(off, length int64) (r *blob.Reader, err error) {
 // asked refuses an answer that holds another range of the object than was asked for, or all of it: the client takes
 // whatever comes for the range.
 func (f *object) asked(r *blob.Reader, off, length int64) error {
-	got, ok := s3Range(r)
+	_, got, ok := s3Answer(r)
 	if !ok || off == 0 && length < 0 {
 		return nil
 	}

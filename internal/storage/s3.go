@@ -115,22 +115,12 @@ func s3IfMatch(etag string, as func(any) bool) {
 	}
 }
 
-// s3ETag is the ETag of what is read from S3.
-func s3ETag(r *blob.Reader) string {
+// s3Answer is what an answer of S3 says of itself: the object's ETag, and the range that it holds, "" for none; not ok
+// for other storages.
+func s3Answer(r *blob.Reader) (etag, held string, ok bool) {
 	var out awss3.GetObjectOutput
-	if !r.As(&out) {
-		return ""
-	}
-	return aws.ToString(out.ETag)
-}
-
-// s3Range is the range of the object that an answer of S3 says it holds, "" for none; not ok for other storages.
-func s3Range(r *blob.Reader) (text string, ok bool) {
-	var out awss3.GetObjectOutput
-	if !r.As(&out) {
-		return "", false
-	}
-	return aws.ToString(out.ContentRange), true
+	ok = r.As(&out)
+	return aws.ToString(out.ETag), aws.ToString(out.ContentRange), ok
 }
 
 // s3Key has a request to S3 use a key as it is.

@@ -17,6 +17,16 @@ var errGivenUp = errors.New("it was given up")
 // lastWords is how long the client may take to drop what it sent of an object that is given up.
 const lastWords = 10 * time.Second
 
+// outliving is a context that ends some time after another, in which something can be brought to its end.
+func outliving(ctx context.Context) (context.Context, func()) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, cancel) })
+	return out, func() {
+		stop()
+		cancel()
+	}
+}
+
 // An upload is an object in the making. Its client drops what it sent when the source of the text fails, but not when
 // its context ends: so no context of a caller ends it.
 type upload struct {
@@ -31,19 +41,12 @@ type upload struct {
 // upload begins an object.
 func (o objects) upload(b *blob.Bucket, name string) *upload {
 	r, w := io.Pipe()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(o.ctx))
+	ctx, ended := outliving(o.ctx)
 	u := &upload{ctx: o.ctx, name: name, pipe: w, done: make(chan struct{})}
-	u.release = context.AfterFunc(o.ctx, func() {
-		w.CloseWithError(o.ctx.Err())
-		select {
-		case <-u.done:
-		case <-time.After(lastWords):
-			cancel()
-		}
-	})
+	u.release = context.AfterFunc(o.ctx, func() { w.CloseWithError(o.ctx.Err()) })
 	go func() { // Close and Abort wait for it
 		defer close(u.done)
-		defer cancel()
+		defer ended()
 		u.err = b.Upload(ctx, keyOf(name), r, o.options(b, name))
 		r.CloseWithError(u.err) // who writes on is told
 	}()

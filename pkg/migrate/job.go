@@ -61,7 +61,7 @@ func openJob(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOptions
 	}
 	store := o.Checkpoint
 	j := &job{store: store, dst: dst, branch: o.Branch, stream: h.Stream, settings: now.Digest(), start: h.First, expired: o.AcceptExpiredHistory, options: o}
-	j.alone = !o.NewJob && !o.Again && !h.Foreign
+	j.alone = o.alone(h)
 	if o.once() {
 		j.staging = &staging{from: h.First, fresh: true}
 	}

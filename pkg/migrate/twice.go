@@ -35,21 +35,30 @@ func first(h rows.Header, now ckpt.Settings, dst *lake.Table, o WriteOptions) er
 			}
 		}
 	}
-	if o.NewJob || o.Again || h.Foreign {
+	if !o.alone(h) {
 		return nil
 	}
-	digest := now.Digest()
-	for _, t := range traces {
-		if !t.Foreign && t.Settings == digest {
-			return fmt.Errorf("%s holds %s, begun with the same settings; make its checkpoint anew with ice-migrate recover --checkpoint FILE and the same flags, and a run goes on after them; --new-job writes their rows once more%s",
-				where, heldText(t, h), beforeHint(t))
-		}
+	if t := begunAlike(traces, now.Digest()); t != nil {
+		return fmt.Errorf("%s holds %s, begun with the same settings; make its checkpoint anew with ice-migrate recover --checkpoint FILE and the same flags, and a run goes on after them; --new-job writes their rows once more%s",
+			where, heldText(*t, h), beforeHint(*t))
 	}
 	if len(traces) > 0 && traces[0].Foreign {
 		return fmt.Errorf("%s was last migrated into by iceberg-ops (job %s, snapshot %d), and nothing in the table tells whether that job is done; finish it with iceberg-ops, or pass --new-job to begin another%s",
 			where, traces[0].Job, traces[0].Last, beforeHint(traces[0]))
 	}
 	return nil
+}
+
+// alone reports whether no other job with the same settings may have written, or write beside this one.
+func (o WriteOptions) alone(h rows.Header) bool { return !o.NewJob && !o.Again && !h.Foreign }
+
+// begunAlike is the first of the jobs whose settings have a digest; nil for none.
+func begunAlike(traces []lake.Trace, digest string) *lake.Trace {
+	at := slices.IndexFunc(traces, func(t lake.Trace) bool { return !t.Foreign && t.Settings == digest })
+	if at < 0 {
+		return nil
+	}
+	return &traces[at]
 }
 
 // rival refuses to go on with a job of which nothing landed where another with the same settings has written since.
@@ -65,10 +74,8 @@ func (j *job) rival(h rows.Header) error {
 	if slices.ContainsFunc(traces, func(t lake.Trace) bool { return t.Job == j.note.Job }) {
 		return nil
 	}
-	for _, t := range traces {
-		if !t.Foreign && t.Settings == j.settings {
-			return fmt.Errorf("branch %q of table %q holds %s, begun with the same settings, and nothing of this job; delete the checkpoint, or pass --new-job to write the rows once more", j.branch, j.dst.Name(), heldText(t, h))
-		}
+	if t := begunAlike(traces, j.settings); t != nil {
+		return fmt.Errorf("branch %q of table %q holds %s, begun with the same settings, and nothing of this job; delete the checkpoint, or pass --new-job to write the rows once more", j.branch, j.dst.Name(), heldText(*t, h))
 	}
 	return nil
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"icepipe/internal/localdisk"
-	"icepipe/pkg/rows"
 )
 
 // ordersSchema is the table of the benchmark: sales.orders, 12 columns.
@@ -106,14 +105,8 @@ func BenchmarkWriter(b *testing.B) {
 						}
 						rows += piece
 					}
-					files, err := w.Finish(context.Background())
-					if err != nil {
-						b.Fatal(err)
-					}
-					for _, f := range files {
+					for _, f := range written(b, w) {
 						bytes += f.FileSizeBytes()
-						path, _ := localdisk.Path(f.FilePath())
-						os.Remove(path)
 					}
 				}
 			}
@@ -150,7 +143,7 @@ func BenchmarkDecode(b *testing.B) {
 				n++
 				for g := range source.Reader.NumRowGroups() {
 					part := partOf(source, ordersSchema(), g)
-					part.Mask = maskOf(part.GroupRows, bc.keep)
+					part.Mask = maskOf(0, part.GroupRows, bc.keep)
 					for leaf, f := range ordersSchema().Fields() {
 						typ := f.Type.(iceberg.PrimitiveType)
 						to, ok := convertible(source.Reader.MetaData().Schema.Column(leaf), typ)
@@ -199,19 +192,13 @@ func BenchmarkTake(b *testing.B) {
 				n++
 				for g := range source.Reader.NumRowGroups() {
 					part := partOf(source, ordersSchema(), g)
-					part.Mask = maskOf(part.GroupRows, bc.keep)
+					part.Mask = maskOf(0, part.GroupRows, bc.keep)
 					if err := w.Take(b.Context(), part); err != nil {
 						b.Fatal(err)
 					}
 				}
-				files, err := w.Finish(b.Context())
-				if err != nil {
-					b.Fatal(err)
-				}
-				for _, f := range files {
+				for _, f := range written(b, w) {
 					kept += f.Count()
-					path, _ := localdisk.Path(f.FilePath())
-					os.Remove(path)
 				}
 			}
 			b.ReportMetric(float64(kept)/float64(n), "rows/op")
@@ -223,16 +210,17 @@ func BenchmarkTake(b *testing.B) {
 // nineOfTen are nine rows of ten, scattered.
 func nineOfTen(i int64) bool { return uint64(i)*0x9e3779b97f4a7c15>>32%10 != 0 }
 
-// maskOf has the rows of n that keep has; nil: all.
-func maskOf(n int64, keep func(i int64) bool) rows.Mask {
-	if keep == nil {
-		return nil
+// written finishes a batch, and removes its files.
+func written(b *testing.B, w *Writer) []iceberg.DataFile {
+	files, err := w.Finish(b.Context())
+	if err != nil {
+		b.Fatal(err)
 	}
-	m := rows.NewMask(n)
-	for i := range n {
-		m.Set(i, keep(i))
+	for _, f := range files {
+		path, _ := localdisk.Path(f.FilePath())
+		os.Remove(path)
 	}
-	return m
+	return files
 }
 
 func cpuSeconds() float64 {

@@ -29,27 +29,15 @@ const (
 // groups of 128 MB, and over one of a quarter, and looks at what the kernel says of each program's
 // peak. The test itself holds little: a program that is started through vfork begins with its peak.
 func TestMemoryIsBounded(t *testing.T) {
-	root := checkout(t)
-	bin := build(t, root)
-	deps := dependencies(t, root)
-	python := filepath.Join(deps, "venv", "bin", "python")
-	work := filepath.Join(root, ".cache", "memory")
+	b := newBig(t)
 	peaks := map[string]map[int]float64{}
 	for _, size := range []int{smallMB, largeMB} {
-		source := filepath.Join(deps, fmt.Sprintf("big_%d", size))
-		script := filepath.Join(root, "bench", "make_big.py")
-		call(t, exec.Command(python, script, source, "--megabytes", fmt.Sprint(size)))
+		source := b.source(t, size, "many")
 		for _, way := range []string{"scan", "pipe", "migrate", "partition_hash", "diff"} {
 			if way == "scan" || way == "pipe" || way == "migrate" { // a verification reads what was migrated
-				if err := os.RemoveAll(work); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.MkdirAll(work, 0o755); err != nil {
-					t.Fatal(err)
-				}
-				call(t, exec.Command(python, script, source, "--destination", work))
+				b.empty(t, "many")
 			}
-			for _, r := range pipe(t, bigWay(way, bin, source, work), nil) {
+			for _, r := range pipe(t, bigWay(way, b.bin, source, b.work), nil) {
 				name := way + ": " + filepath.Base(r.program.args[0])
 				if r.code != 0 {
 					t.Fatalf("%s\n%s", name, told([]run{r}))
@@ -60,9 +48,6 @@ func TestMemoryIsBounded(t *testing.T) {
 				peaks[name][size] = float64(r.maxRSS) / (1 << 20)
 			}
 		}
-	}
-	if err := os.RemoveAll(work); err != nil {
-		t.Error(err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(peaks)) {
 		peak := peaks[name]
@@ -80,25 +65,13 @@ func TestMemoryIsBounded(t *testing.T) {
 // TestMemoryAsAsked holds ice-migrate, which writes all anew, to --memory and 150 MB: over row groups of 128 MB, of
 // many columns and of one that is nearly all of it, with few workers and many.
 func TestMemoryAsAsked(t *testing.T) {
-	root := checkout(t)
-	bin := build(t, root)
-	deps := dependencies(t, root)
-	python := filepath.Join(deps, "venv", "bin", "python")
-	script := filepath.Join(root, "bench", "make_big.py")
-	work := filepath.Join(root, ".cache", "memory")
-	for shape, folder := range map[string]string{"many": fmt.Sprintf("big_%d", smallMB), "one": fmt.Sprintf("big_one_%d", smallMB)} {
-		source := filepath.Join(deps, folder)
-		call(t, exec.Command(python, script, source, "--megabytes", fmt.Sprint(smallMB), "--shape", shape))
+	b := newBig(t)
+	for _, shape := range []string{"many", "one"} {
+		source := b.source(t, smallMB, shape)
 		for _, asked := range []int{128, 256} {
 			for _, jobs := range []int{2, 8} {
-				if err := os.RemoveAll(work); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.MkdirAll(work, 0o755); err != nil {
-					t.Fatal(err)
-				}
-				call(t, exec.Command(python, script, source, "--destination", work, "--shape", shape))
-				p := bigWay("migrate", bin, source, work)
+				b.empty(t, shape)
+				p := bigWay("migrate", b.bin, source, b.work)
 				p[0].args = append(p[0].args, "--copy", "never", "--batch-rows", "auto", "--memory", fmt.Sprintf("%dMiB", asked), "--jobs", fmt.Sprint(jobs))
 				r := pipe(t, p, nil)[0]
 				if r.code != 0 {
@@ -112,9 +85,52 @@ func TestMemoryAsAsked(t *testing.T) {
 			}
 		}
 	}
-	if err := os.RemoveAll(work); err != nil {
-		t.Error(err)
+}
+
+// A big has the programs, and the tables that they go through: make_big.py makes them.
+type big struct {
+	bin, deps, script, work string
+}
+
+func newBig(t *testing.T) *big {
+	t.Helper()
+	root := checkout(t)
+	b := &big{build(t, root), dependencies(t, root), filepath.Join(root, "bench", "make_big.py"), filepath.Join(root, ".cache", "memory")}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(b.work); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func (b *big) make(t *testing.T, args ...string) {
+	t.Helper()
+	call(t, exec.Command(filepath.Join(b.deps, "venv", "bin", "python"), append([]string{b.script}, args...)...))
+}
+
+// source is the folder of a table of a size and a shape; it stays for the next time.
+func (b *big) source(t *testing.T, megabytes int, shape string) string {
+	t.Helper()
+	name := fmt.Sprintf("big_%d", megabytes)
+	if shape != "many" {
+		name = fmt.Sprintf("big_%s_%d", shape, megabytes)
 	}
+	folder := filepath.Join(b.deps, name)
+	b.make(t, folder, "--megabytes", fmt.Sprint(megabytes), "--shape", shape)
+	return folder
+}
+
+// empty makes a destination of a shape, in place of the one before.
+func (b *big) empty(t *testing.T, shape string) {
+	t.Helper()
+	if err := os.RemoveAll(b.work); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(b.work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.make(t, b.work, "--destination", b.work, "--shape", shape)
 }
 
 // bigWay is one of the ways to go through the table.

@@ -28,6 +28,8 @@ type fakeS3 struct {
 	aborted  int
 
 	deaf         bool                                    // it answers requests for ranges with the whole object
+	forgets      bool                                    // it says that it made an object, and makes none
+	shortens     int                                     // objects lack so many bytes at their end
 	late         int                                     // ranges begin so many bytes behind what is asked for
 	refuseCopies func(nth int) (status int, code string) // nil, or 0: it does not
 	copies       int                                     // that were asked for
@@ -84,11 +86,18 @@ func (f *fakeS3) serve(w http.ResponseWriter, r *http.Request) {
 	case query.Has("uploads"), query.Has("uploadId"):
 		f.multipart(w, r, key, string(body))
 	case r.Method == http.MethodPut:
-		f.objects[key] = string(body)
+		f.keep(key, string(body))
 	case r.Method == http.MethodDelete:
 		delete(f.objects, key)
 	default:
 		f.get(w, r, key)
+	}
+}
+
+// keep makes an object, or not quite.
+func (f *fakeS3) keep(key, text string) {
+	if !f.forgets {
+		f.objects[key] = text[:len(text)-min(len(text), f.shortens)]
 	}
 }
 

@@ -101,7 +101,7 @@ func (f *fakeS3) complete(w http.ResponseWriter, key, body string) {
 		}
 		whole.WriteString(text)
 	}
-	f.objects[key] = whole.String()
+	f.keep(key, whole.String())
 	delete(f.uploads, key)
 	io.WriteString(w, "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
 }

@@ -142,8 +142,8 @@ func plainParts(o *awss3.Options) {
 	o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 }
 
-// complete makes the object. Of one with copied parts it is asked whether it has so many bytes: there are servers that
-// take no notice of headers that they do not know.
+// complete makes the object. One with copied parts has another length where a server takes no notice of the headers
+// that say which bytes are to be copied.
 func (m *multipart) complete(size int64) error {
 	m.work.Wait()
 	if err := context.Cause(m.made); err != nil {
@@ -165,16 +165,11 @@ func (m *multipart) complete(size int64) error {
 	}
 	m.id = nil // there is nothing to be given up
 	defer m.end()
-	if m.copied.Load() == 0 {
-		return nil
+	err = m.kept(m.name, size)
+	if cut := (*shortened)(nil); errors.As(err, &cut) && m.copied.Load() > 0 {
+		return fmt.Errorf("%w: it does not copy ranges of objects; --copy never does without", err)
 	}
-	return m.ask(func(client *awss3.Client) error {
-		made, err := client.HeadObject(m.made, &awss3.HeadObjectInput{Bucket: bucket, Key: key})
-		if err == nil && aws.ToInt64(made.ContentLength) != size {
-			return fmt.Errorf("the store made %d bytes of it, not %d: it does not copy ranges of objects; --copy never does without", aws.ToInt64(made.ContentLength), size)
-		}
-		return nil // or nobody knows: what the store said of the upload counts
-	})
+	return err
 }
 
 // end frees what an upload has that is at its end, or was never begun.

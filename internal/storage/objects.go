@@ -146,6 +146,9 @@ func (o objects) WriteFile(name string, text []byte) error {
 	err := o.request(func(b *blob.Bucket) error {
 		return b.Upload(o.ctx, keyOf(name), bytes.NewReader(text), o.options(b, name))
 	})
+	if err == nil {
+		err = o.kept(name, int64(len(text)))
+	}
 	if err != nil {
 		return failed("write", name, err)
 	}

@@ -96,6 +96,46 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
+// An object that the server says it made, and did not, or not whole, is an error of whoever wrote it: else a table would
+// name it.
+func TestNotKept(t *testing.T) {
+	f := newFakeS3(t)
+	all := filesOf(t, New(f.properties()))
+	f.objects["src.parquet"] = noise(6 * mib)
+	src := opened(t, all, "s3://b/src.parquet")
+	write := func(text string, ranges bool) error {
+		w := created(t, all, "s3://b/x.parquet")
+		if ranges {
+			if _, err := w.put(piece{from: src, off: 0, n: 6 * mib}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.put(piece{text: text}); err != nil {
+			t.Fatal(err)
+		}
+		return w.Close()
+	}
+	for name, again := range map[string]func() error{
+		"a text":           func() error { return all.WriteFile("s3://b/x.avro", []byte("text")) },
+		"one request":      func() error { return write("text", false) },
+		"parts":            func() error { return write(noise(20*mib), false) },
+		"parts and ranges": func() error { return write(noise(6*mib), true) },
+	} {
+		f.change(func() { f.forgets = true; delete(f.objects, "x.parquet") })
+		if err := again(); err == nil || !strings.Contains(err.Error(), "s3://b/x.") || !strings.Contains(err.Error(), "the server says that it made this object, and has none of that name") {
+			t.Errorf("%s, forgotten: %v", name, err)
+		}
+		f.change(func() { f.forgets, f.shortens = false, 1 })
+		if err := again(); err == nil || !strings.Contains(err.Error(), "s3://b/x.") || !strings.Contains(err.Error(), "bytes of it, not ") {
+			t.Errorf("%s, cut short: %v", name, err)
+		}
+		f.change(func() { f.shortens = 0 })
+		if err := again(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // What comes for a range is taken only if it says that it is that range: a server may answer with all of the object.
 func TestOtherRanges(t *testing.T) {
 	f := newFakeS3(t)
@@ -222,7 +262,7 @@ func TestPropertiesOfS3(t *testing.T) {
 		if err := filesOf(t, New(p)).WriteFile("s3://b/x", []byte("x")); err != nil {
 			t.Fatal(err)
 		}
-		h := f.headers[len(f.headers)-1]
+		h := f.headers[0]
 		user, _, _ = strings.Cut(strings.TrimPrefix(h.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="), "/")
 		return user, h.Get("X-Amz-Server-Side-Encryption"), h.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id")
 	}

@@ -5,6 +5,7 @@ package storage
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -105,6 +106,32 @@ func beforeWrite(p map[string]string) func(func(any) bool) error {
 		in.ServerSideEncryption, in.SSEKMSKeyID = types.ServerSideEncryption(how), key
 		return nil
 	}
+}
+
+// kept asks S3 whether an object is there that it says it has made, with so many bytes: there are servers that say so of
+// what they do not keep. Where it cannot be asked, its word counts.
+func (o objects) kept(name string, size int64) error {
+	return o.request(func(b *blob.Bucket) error {
+		var client *awss3.Client
+		if !b.As(&client) {
+			return nil // another storage
+		}
+		made, err := client.HeadObject(o.ctx, &awss3.HeadObjectInput{Bucket: o.bucketName(), Key: aws.String(keyOf(name))})
+		switch {
+		case codeOf(err) == "NotFound":
+			return errors.New("the server says that it made this object, and has none of that name")
+		case err == nil && made.ContentLength != nil && *made.ContentLength != size:
+			return &shortened{*made.ContentLength, size}
+		}
+		return nil
+	})
+}
+
+// A shortened object is not as long as what was written.
+type shortened struct{ has, size int64 }
+
+func (e *shortened) Error() string {
+	return fmt.Sprintf("the server made %d bytes of it, not %d", e.has, e.size)
 }
 
 // s3IfMatch has a request to S3 refused if the object has changed.

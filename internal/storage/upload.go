@@ -30,8 +30,9 @@ func outliving(ctx context.Context) (context.Context, func()) {
 // An upload is an object in the making. Its client drops what it sent when the source of the text fails, but not when
 // its context ends: so no context of a caller ends it.
 type upload struct {
-	ctx     context.Context // the caller's
+	objects // with the caller's context
 	name    string
+	size    int64 // of what was written
 	pipe    *io.PipeWriter
 	done    chan struct{} // closed when the client has ended, with err
 	err     error
@@ -42,7 +43,7 @@ type upload struct {
 func (o objects) upload(b *blob.Bucket, name string) *upload {
 	r, w := io.Pipe()
 	ctx, ended := outliving(o.ctx)
-	u := &upload{ctx: o.ctx, name: name, pipe: w, done: make(chan struct{})}
+	u := &upload{objects: o, name: name, pipe: w, done: make(chan struct{})}
 	u.release = context.AfterFunc(o.ctx, func() { w.CloseWithError(o.ctx.Err()) })
 	go func() { // Close and Abort wait for it
 		defer close(u.done)
@@ -56,6 +57,7 @@ func (o objects) upload(b *blob.Bucket, name string) *upload {
 // Write implements io.Writer.
 func (u *upload) Write(p []byte) (int, error) {
 	n, err := u.pipe.Write(p)
+	u.size += int64(n)
 	if err != nil {
 		err = failed("write", u.name, err)
 	}
@@ -77,7 +79,11 @@ func (u *upload) end() error {
 // Close makes the object of what was written.
 func (u *upload) Close() error {
 	u.pipe.CloseWithError(u.ctx.Err()) // nil: the end
-	if err := u.end(); err != nil {
+	err := u.end()
+	if err == nil {
+		err = u.kept(u.name, u.size)
+	}
+	if err != nil {
 		return failed("write", u.name, err)
 	}
 	return nil

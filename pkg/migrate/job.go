@@ -32,6 +32,7 @@ type job struct {
 	resumed  bool
 	searched *int64 // snapshot up to which the destination was searched for the job's batches
 	warnings []string
+	beside   []string // of rows that are there already, told before the first is written
 	options  WriteOptions
 	alone    bool     // no other job with the same settings may write beside it
 	staging  *staging // of a job that lands as one snapshot, else nil
@@ -80,6 +81,9 @@ func openJob(ctx context.Context, h rows.Header, dst *lake.Table, o WriteOptions
 			return nil, err
 		}
 		if err := o.unproven(); err != nil {
+			return nil, err
+		}
+		if j.beside, err = beside(h, dst, o); err != nil {
 			return nil, err
 		}
 		return j, j.begin(h, now)

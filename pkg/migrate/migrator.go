@@ -198,6 +198,13 @@ func (m *Migrator) DryRun(ctx context.Context) (Preview, error) {
 		AutoBatchRows: lake.AutoBatchRows(expected), Plan: p, SchemaChanges: []string{},
 		Cursor: start.String(), Warnings: append(append([]string{}, p.Warnings...), w.emptied(p)...), Hints: []string{},
 	}
+	if c == nil {
+		held, err := beside(h, m.Dest.lake, w)
+		if err != nil {
+			return Preview{}, err
+		}
+		v.Warnings = append(v.Warnings, held...)
+	}
 	if err := v.mode(ctx, m.Dest.lake, w); err != nil {
 		return Preview{}, err
 	}

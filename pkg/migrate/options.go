@@ -113,8 +113,11 @@ func (o WriteOptions) mode() string {
 	case o.Upsert != nil:
 		return Upsert
 	}
-	return "append"
+	return appends
 }
+
+// appends is the write mode of a job that leaves the destination's rows alone, as its settings have it.
+const appends = "append"
 
 // An Event is the state of a run, for progress displays.
 type Event struct {

@@ -61,6 +61,28 @@ func begunAlike(traces []lake.Trace, digest string) *lake.Trace {
 	return &traces[at]
 }
 
+// beside warns of rows of the same source that other jobs appended to the branch: which of them a new job brings
+// once more, under another filter, of another snapshot or in other batches, their marks do not say.
+func beside(h rows.Header, dst *lake.Table, o WriteOptions) ([]string, error) {
+	if o.mode() != appends || h.Source.UUID == "" || !o.alone(h) {
+		return nil, nil
+	}
+	history, err := dst.History(o.Branch)
+	if err != nil {
+		return nil, err
+	}
+	traces := slices.DeleteFunc(history.Traces(), func(t lake.Trace) bool { return t.Foreign || t.SourceUUID != h.Source.UUID })
+	if len(traces) == 0 {
+		return nil, nil
+	}
+	last, others := traces[len(traces)-1], ""
+	if n := len(traces) - 1; n > 0 {
+		others = ", and " + plural(int64(n), "older job", "older jobs")
+	}
+	return []string{fmt.Sprintf("branch %q of table %q holds rows of the same source already: %s, of its snapshot %s%s; rows of them that this job brings too will be there twice%s",
+		o.Branch, dst.Name(), heldText(last, rows.Header{}), orNone(&last.SourceSnapshot), others, beforeHint(last))}, nil
+}
+
 // rival refuses to go on with a job of which nothing landed where another with the same settings has written since.
 func (j *job) rival(h rows.Header) error {
 	if !j.alone || j.note.Batches > 0 {

@@ -45,8 +45,10 @@ func TestRefusedSecondJob(t *testing.T) {
 	j.notBegun(t, "holds 2 batches of job "+first)
 
 	j.scan.BatchRows = 6
-	_, err := j.migrator(t).DryRun(t.Context())
+	p, err := j.migrator(t).DryRun(t.Context())
 	must(t, err)
+	equal(t, "warnings", len(p.Warnings), 1)
+	wantError(t, errors.New(p.Warnings[0]), "branch \"main\" of table \"ns.dst\" holds rows of the same source already: 2 batches of job "+first+" (10 source rows)", "rows of them that this job brings too will be there twice (its dest_snapshot_before is none")
 	j.scan.BatchRows = 5
 	j.newJob = true
 	_, err = j.migrator(t).DryRun(t.Context())
@@ -59,6 +61,42 @@ func TestRefusedSecondJob(t *testing.T) {
 	_, err = j.one(t.Context(), t)
 	must(t, err)
 	j.notBegun(t, "holds 7 batches of job ", "(34 source rows of at most 39)")
+}
+
+// A job of other settings is told, before it writes and afterwards, that the branch holds rows of its source.
+func TestWarnedOfSameSource(t *testing.T) {
+	from, _ := source34(t)
+	to := newStore(t)
+	to.create(t, "dst", people())
+	j := newJob(from, to, 5)
+	var told []string
+	j.begin = func(hints []string) { told = hints }
+	run := func(warned bool) {
+		t.Helper()
+		told = nil
+		r, err := j.one(t.Context(), t)
+		must(t, err)
+		equal(t, "warned before", len(told) > 0, warned)
+		equal(t, "warned afterwards", len(r.Warnings) > 0, warned)
+		if warned {
+			equal(t, "told", told[0], r.Warnings[0])
+		}
+	}
+	run(false)
+	j.scan.BatchRows = 6
+	run(true)
+	j.newJob = true
+	run(false)
+	j.newJob = false
+
+	other, _ := source34(t)
+	j.from = other
+	run(false)
+	j.from, j.scan.BatchRows = from, 7
+	run(true)
+	r, err := j.one(t.Context(), t)
+	wantError(t, err, "begun with the same settings")
+	equal(t, "rows moved", r.RowsMoved, 0)
 }
 
 // A stream is written once, whatever the checkpoint; --again writes it once more, and --new-job does not.

@@ -142,10 +142,11 @@ func (w *writer) run(ctx context.Context) error {
 	crash.Here("migrate.arranged")
 	w.warnings = append(w.warnings, w.plan.Warnings...)
 	w.warnings = append(w.warnings, w.options.emptied(w.plan)...)
+	w.warnings = append(w.warnings, w.job.beside...)
 	if w.options.Begin != nil {
-		advice := []string{}
+		advice := append([]string{}, w.job.beside...)
 		if w.job.staging == nil {
-			advice = hints(w.in.Header.Expected, w.in.Header.BatchRows, w.job.noted())
+			advice = append(advice, hints(w.in.Header.Expected, w.in.Header.BatchRows, w.job.noted())...)
 		}
 		w.options.Begin(advice)
 	}

@@ -65,6 +65,9 @@ func addressOf(full string) (string, error) {
 	if err != nil {
 		return "", errors.New("want a uri such as https://HOST/PATH (what was given cannot be read as one)")
 	}
+	if u.User != nil && strings.Contains(u.Path+u.RawQuery, "@") { // which may be the end of a password
+		return "", errors.New("an @ in a user's name or password is written %40")
+	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "", fmt.Errorf("want a uri such as https://HOST/PATH, not one of scheme %q", u.Scheme)
 	}
@@ -110,7 +113,7 @@ func (c *restCatalog) connect(ctx context.Context) (*rest.Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, err := url.Parse(p["uri"])
+	secrets, err := secretsOf(p)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +126,7 @@ func (c *restCatalog) connect(ctx context.Context) (*rest.Catalog, error) {
 	}
 	options = append(options,
 		rest.WithTransportFactory(func(config *tls.Config) (http.RoundTripper, func()) {
-			return newTransport(config, secret, timeout)
+			return newTransport(config, secrets, timeout)
 		}),
 		rest.WithPrefix(c.ref.Place.Prefix))
 	if w := cmp.Or(p["warehouse"], c.ref.Place.Warehouse); w != "" {
@@ -147,17 +150,43 @@ func authentication(p iceberg.Properties) ([]rest.Option, error) {
 			out = append(out, option(p[key]))
 		}
 	}
-	if server := cmp.Or(p["oauth2-server-uri"], p["rest.authorization-url"]); server != "" {
-		u, err := url.Parse(server)
-		if err != nil || u.Host == "" {
-			return nil, errors.New("property oauth2-server-uri: want a uri such as https://HOST/PATH")
-		}
-		out = append(out, rest.WithAuthURI(u))
+	u, err := tokenServer(p)
+	if err != nil {
+		return nil, err
+	}
+	if u != nil {
+		out = append(out, rest.WithAuthURI(&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}))
 	}
 	if strings.EqualFold(p["rest.sigv4-enabled"], "true") {
 		out = append(out, rest.WithSigV4RegionSvc(p["rest.signing-region"], p["rest.signing-name"]))
 	}
 	return out, nil
+}
+
+// tokenServer is where tokens are got, nil where properties do not say it.
+func tokenServer(p iceberg.Properties) (*url.URL, error) {
+	server := cmp.Or(p["oauth2-server-uri"], p["rest.authorization-url"])
+	if server == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(server)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("property oauth2-server-uri: want a uri such as https://HOST/PATH")
+	}
+	return u, nil
+}
+
+// secretsOf are the addresses that properties name, with what may be secret in them.
+func secretsOf(p iceberg.Properties) ([]*url.URL, error) {
+	own, err := url.Parse(p["uri"])
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := tokenServer(p)
+	if tokens == nil {
+		return []*url.URL{own}, err
+	}
+	return []*url.URL{own, tokens}, nil
 }
 
 // tlsOf are the certificates that properties name, as PyIceberg calls them; nil for those of the system.

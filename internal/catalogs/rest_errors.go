@@ -27,11 +27,14 @@ func (c *restCatalog) explain(err error) error {
 	refused := func(format string, args ...any) error {
 		return &refusedError{fmt.Sprintf("catalog %q ", c.ref.Place.URI) + fmt.Sprintf(format, args...), err}
 	}
+	var elsewhere *redirected
 	var op *net.OpError
 	var dns *net.DNSError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &elsewhere):
+		return refused("%v; see to %s", elsewhere, c.ref.where())
 	case errors.Is(err, rest.ErrOAuthError):
 		// The library words an answer of the token endpoint without its own sentinel's text, and all else,
 		// such as a server that is away, with it.

@@ -180,6 +180,13 @@ func TestOpenRESTRefuses(t *testing.T) {
 			named("a", "v")(f, r)
 			f.answers["GET /config"] = answer{200, `{"endpoints": ["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}", "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}"]}`}
 		}, []string{"a.v is a view, not a table"}},
+		{"a proxy whose server is away", asks("GET /namespaces/a/tables/t", answer{503, "<html>\nbusy</html>"}), []string{"load table a.t", "HTTP status 503 Service Unavailable: <html> busy</html>"}},
+		{"a proxy that has had enough", asks("GET /namespaces/a/tables/t", answer{429, ""}), []string{"HTTP status 429 Too Many Requests"}},
+		{"an answer without words", asks("GET /namespaces/a/tables/t", answer{500, `{"error": {}}`}), []string{"HTTP status 500 Internal Server Error"}},
+		{"no answer", asks("GET /namespaces/a/tables/t", answer{204, ""}), []string{"HTTP status 204 No Content"}},
+		{"secrets of a token server", func(_ *fakeREST, r *Ref) {
+			r.Properties["credential"], r.Properties["oauth2-server-uri"] = "id:secret", strings.Replace(stopped.URL, "//", "//user:hunter2@", 1)+"/token?key=hunter2"
+		}, []string{"no token can be had", stopped.URL + "/token", "connection refused"}},
 		{"no certificate", func(_ *fakeREST, r *Ref) { r.Properties["ssl.cabundle"] = "/nowhere.pem" }, []string{"ssl.cabundle", "/nowhere.pem"}},
 		{"a token server that is no address", func(_ *fakeREST, r *Ref) { r.Properties["oauth2-server-uri"] = "nope" }, []string{"oauth2-server-uri: want a uri"}},
 	} {

@@ -17,28 +17,35 @@ import (
 //
 //   - each request has a deadline, the reading of its answer included: the library has none, and a server
 //     that stalls would hold a commit for ever;
-//   - a user and a query in the address are added here, so that no error of the library can name them;
+//   - a user and a query in an address are added here, so that no error of the library can name them;
+//   - an answer that sends a request on to another server is an error: the library would send the token, or the
+//     credential itself, along;
+//   - an answer has an end, and what is no answer of a catalog's, such as the page of a proxy, says with which status
+//     it came;
 //   - a table's name that holds a percent sign is encoded as it should be: the library asks for the table A
 //     where "%41" is meant;
 //   - a load asks for all snapshots, whatever the server's configuration says: where snapshot-loading-mode
 //     is refs the library asks for the heads alone, and the marks in all others would not be found.
 type transport struct {
 	next    http.RoundTripper
-	secret  *url.URL
+	secrets []*url.URL // addresses with user and query
 	timeout time.Duration
 }
 
 // newTransport returns a transport of its own, and what gives its connections back.
-func newTransport(config *tls.Config, secret *url.URL, timeout time.Duration) (http.RoundTripper, func()) {
+func newTransport(config *tls.Config, secrets []*url.URL, timeout time.Duration) (http.RoundTripper, func()) {
 	next := http.DefaultTransport.(*http.Transport).Clone()
 	if config != nil {
 		next.TLSClientConfig = config
 	}
-	return &transport{next: next, secret: secret, timeout: timeout}, next.CloseIdleConnections
+	return &transport{next: next, secrets: secrets, timeout: timeout}, next.CloseIdleConnections
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := sentOn(r); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), t.timeout)
 	sent := r.Clone(ctx)
 	t.complete(sent)
@@ -47,8 +54,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, t.late(r.Context(), err)
 	}
-	answer.Body = &body{ReadCloser: answer.Body, cancel: cancel, late: func(err error) error { return t.late(r.Context(), err) }}
-	return answer, nil
+	answer.Body = &body{ReadCloser: answer.Body, cancel: cancel, left: longestAnswer, late: func(err error) error { return t.late(r.Context(), err) }}
+	return worded(answer)
 }
 
 // tableName is the key by which a context holds the name of the table that a call is for.
@@ -90,12 +97,15 @@ func (t *transport) complete(r *http.Request) {
 		query.Set("snapshots", "all")
 		r.URL.RawQuery = query.Encode() // only where it changes, since a request may be signed
 	}
-	if r.URL.Host == t.secret.Host { // nothing of it goes to another server
-		if own := t.secret.Query(); len(own) > 0 {
+	for _, secret := range t.secrets {
+		if r.URL.Host != secret.Host || !strings.HasPrefix(r.URL.Path, secret.Path) {
+			continue // nothing of it goes to another server
+		}
+		if own := secret.Query(); len(own) > 0 {
 			maps.Copy(query, own)
 			r.URL.RawQuery = query.Encode()
 		}
-		if user := t.secret.User; user != nil && r.Header.Get("Authorization") == "" {
+		if user := secret.User; user != nil && r.Header.Get("Authorization") == "" {
 			password, _ := user.Password()
 			r.SetBasicAuth(user.Username(), password)
 		}
@@ -110,15 +120,20 @@ func (t *transport) late(asked context.Context, err error) error {
 	return err
 }
 
-// A body gives the deadline back once it is read or closed.
+// A body gives the deadline back once it is read or closed, and ends with an error where there is no end of it.
 type body struct {
 	io.ReadCloser
 	cancel context.CancelFunc
+	left   int64 // bytes that may come
 	late   func(error) error
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the answer has more than %d MiB", longestAnswer>>20)
+	}
 	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
 	if err != nil && err != io.EOF {
 		err = b.late(err)
 	}

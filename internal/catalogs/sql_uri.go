@@ -29,7 +29,7 @@ type sqlURI struct {
 var sqlalchemy = regexp.MustCompile(`^([\pL\pN_+]+)://(?:([^:/]*)(?::([^@]*))?@)?((?:(?:\[([^/?]+)\]|([^/:?]+))?(?::([^/?]*))?)?(?:/([^?]*))?)(?:\?(.*))?`)
 
 // errEncoded says what is wrong with a uri whose parts are not where they should be.
-var errEncoded = errors.New("the host or the port in the uri cannot be read; an @, a colon or a slash in a user's name or password is written %40, %3A or %2F")
+var errEncoded = errors.New("the host or the port in the uri cannot be read; in a user's name, a password, and all else, an @ is written %40, a colon %3A and a slash %2F")
 
 // parseSQLAlchemy takes a uri apart.
 func parseSQLAlchemy(uri string) (*sqlURI, error) {
@@ -45,7 +45,7 @@ func parseSQLAlchemy(uri string) (*sqlURI, error) {
 	}
 	u := &sqlURI{rawUser: part(2), user: unquote(part(2)), rest: part(4), host: part(5) + part(6), database: unquote(part(8))}
 	u.dialect, u.driver, _ = strings.Cut(strings.ToLower(part(1)), "+")
-	if strings.Contains(u.host, "@") { // which is the end of a password
+	if strings.Contains(u.host+part(8)+part(9), "@") { // which may be the end of a password
 		return nil, errEncoded
 	}
 	if at[2*3] >= 0 {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -37,6 +38,9 @@ type Program interface {
 
 // Main runs the program of that name in this process's world and exits. Nothing else exits.
 func Main(name string) {
+	// A panic that nothing catches would exit with 2, which says that tables differ: it ends by SIGABRT (134) instead.
+	debug.SetTraceback("crash")
+
 	// The libraries log by the standard loggers; their lines are not for our user's stderr.
 	log.SetOutput(io.Discard)
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -74,11 +78,31 @@ func interrupted() (ctx context.Context, stop func()) {
 // Run runs the program of that name in a world and returns its exit code. ctx ends when the user
 // interrupts.
 func Run(ctx context.Context, name string, w *World) int {
-	err := run(ctx, name, w)
+	err := guarded(ctx, name, w)
 	if ctx.Err() != nil && err != nil {
 		err = fmt.Errorf("%w: %w", errInterrupted, err)
 	}
 	return report(w, err)
+}
+
+// guarded is run with a panic made an error: it is a mistake of ours, or of a library's about a table that is damaged.
+func guarded(ctx context.Context, name string, w *World) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicked{fmt.Errorf("%v", p), debug.Stack()}
+		}
+	}()
+	return run(ctx, name, w)
+}
+
+// panicked is what a panic left.
+type panicked struct {
+	error
+	stack []byte
+}
+
+func (p panicked) Error() string {
+	return fmt.Sprintf("%v: this is a mistake of the program, or a table is damaged in a way that it does not know; ICE_TRACEBACK=1 shows where", p.error)
 }
 
 func run(ctx context.Context, name string, w *World) error {

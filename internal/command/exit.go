@@ -115,6 +115,8 @@ func oneLine(err error) string {
 func chain(w *World, err error, depth int) {
 	fmt.Fprintf(w.Stderr, "%s%T: %s\n", strings.Repeat("  ", depth), err, oneLine(err))
 	switch e := err.(type) {
+	case panicked:
+		fmt.Fprintf(w.Stderr, "%s\n", e.stack)
 	case interface{ Unwrap() error }:
 		if inner := e.Unwrap(); inner != nil {
 			chain(w, inner, depth+1)

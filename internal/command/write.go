@@ -141,6 +141,12 @@ func (f commitFlags) result(w *World, r migrate.Receipt, failed error) error {
 // advice says what a second run would do after one that failed.
 func (f commitFlags) advice(r migrate.Receipt, failed error) string {
 	switch {
+	case r.Complete && f.Checkpoint != "":
+		return fmt.Sprintf("the migration is complete, its verification is not: ice-verify --checkpoint %s makes it", f.Checkpoint)
+	case r.Complete:
+		return "the migration is complete, its verification is not: ice-verify makes it"
+	case errors.Is(failed, migrate.ErrMovedAway):
+		return "the batches that were committed before are recorded in the checkpoint; ice-migrate status says what another run would do"
 	case f.Checkpoint != "":
 		if errors.As(failed, new(*migrate.PlacedError)) {
 			return "what was committed is recorded in the checkpoint; once the row fits, or with another --on-cast-error, run the command again to resume"

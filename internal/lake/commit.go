@@ -16,6 +16,9 @@ import (
 // ErrUnknownOutcome says that nobody can tell whether a commit landed.
 var ErrUnknownOutcome = errors.New("cannot tell whether the commit landed")
 
+// ErrMovedAway says that a table, or its branch, is no longer the one that a job was writing to.
+var ErrMovedAway = errors.New("is not what it was")
+
 // A Commit is one append to a branch.
 type Commit struct {
 	Branch     string
@@ -157,7 +160,7 @@ func (t *Table) Reload(ctx context.Context) error {
 		return fmt.Errorf("load table %q: %w", t.Name(), err)
 	}
 	if was, is := t.Metadata().TableUUID(), fresh.Metadata().TableUUID(); was != is {
-		return lasting{fmt.Errorf("table %q was dropped and made anew meanwhile (UUID %s, then %s)", t.Name(), was, is)}
+		return lasting{fmt.Errorf("table %q %w: it was dropped and made anew meanwhile (UUID %s, then %s)", t.Name(), ErrMovedAway, was, is)}
 	}
 	t.Table = fresh
 	return nil

@@ -101,6 +101,9 @@ func (t *Table) evolution() *evolution {
 
 // apply returns the schema's fields with the changes made.
 func (e *evolution) apply(schema *iceberg.Schema, changes []plan.Change) ([]iceberg.NestedField, error) {
+	if highest := schema.HighestFieldID(); len(changes) > 0 && highest > e.next {
+		return nil, fmt.Errorf("its metadata is damaged: last-column-id is %d, and there is a column with field ID %d, so that a new column could get one that is taken", e.next, highest)
+	}
 	fields := slices.Clone(schema.Fields())
 	for _, c := range changes {
 		var err error

@@ -77,3 +77,11 @@ func TestEvolve(t *testing.T) {
 		})
 	}
 }
+
+// A table whose last column ID is too low would give a new column the ID of another one.
+func TestEvolveDamaged(t *testing.T) {
+	e := &evolution{next: 4, version: 2}
+	changes := []plan.Change{{Kind: plan.AddColumn, Path: []string{"new"}, Type: prim.Int64}}
+	_, err := e.apply(schemaOf(opt(1, "id", prim.Int64), opt(5, "name", prim.String)), changes)
+	fails(t, "apply", err, "last-column-id is 4, and there is a column with field ID 5")
+}

@@ -21,7 +21,7 @@ func (t *Table) committedSince(c Commit) (*Committed, error) {
 	seen := map[int64]bool{}
 	for !c.isSince(at) {
 		if at == nil || seen[at.SnapshotID] {
-			return nil, lasting{fmt.Errorf("branch %q of table %q no longer goes back to snapshot %s, on which the batch was to follow: it was rolled back meanwhile", c.Branch, t.Name(), idText(c.Since))}
+			return nil, lasting{fmt.Errorf("branch %q of table %q %w: it no longer goes back to snapshot %s, on which the batch was to follow; it was rolled back meanwhile", c.Branch, t.Name(), ErrMovedAway, idText(c.Since))}
 		}
 		seen[at.SnapshotID] = true
 		if err := c.met(at, t.Name()); err != nil {

@@ -162,7 +162,7 @@ func (t *Table) conflict(ctx context.Context, c Commit, head *table.Snapshot, to
 	base := Commit{Since: c.Overwrite.Base}
 	for at := head; !base.isSince(at); {
 		if at == nil {
-			return lasting{fmt.Errorf("branch %q of table %q no longer goes back to snapshot %s, where it was when the job began: it was rolled back meanwhile", c.Branch, t.Name(), idText(c.Overwrite.Base))}
+			return lasting{fmt.Errorf("branch %q of table %q %w: it no longer goes back to snapshot %s, where it was when the job began; it was rolled back meanwhile", c.Branch, t.Name(), ErrMovedAway, idText(c.Overwrite.Base))}
 		}
 		if at.Summary == nil || at.Summary.Operation != table.OpReplace {
 			manifests, err := at.Manifests(fs)

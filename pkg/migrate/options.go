@@ -6,6 +6,7 @@ import (
 	"github.com/apache/iceberg-go/table"
 
 	"icepipe/internal/datafile"
+	"icepipe/internal/lake"
 	"icepipe/pkg/ckpt"
 	"icepipe/pkg/rows"
 )
@@ -98,6 +99,10 @@ const (
 	NullKeysMatch  = "match"
 	NullKeysInsert = "insert"
 )
+
+// ErrMovedAway says that the destination, or its branch, is no longer the one that the job was writing to: another run
+// does not mend it.
+var ErrMovedAway = lake.ErrMovedAway
 
 // Upsert is the write mode of a job with Upsert, as its settings have it.
 const Upsert = "upsert"

@@ -16,6 +16,7 @@ package catalogs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -150,7 +151,15 @@ func Open(ctx context.Context, ref Ref, mode Mode) (o *Opened, err error) {
 			o, err = nil, fmt.Errorf("table %q: its metadata is damaged, and cannot be read (%v)", plan.FormatPath(ref.Identifier), p)
 		}
 	}()
-	return kinds[ref.Place.Kind].open(ctx, ref, mode)
+	o, err = kinds[ref.Place.Kind].open(ctx, ref, mode)
+	if err != nil {
+		return nil, err
+	}
+	if at := o.Table.Location(); mode == ReadWrite && !strings.HasPrefix(at, "/") && !strings.Contains(at, ":/") {
+		err := fmt.Errorf("table %q: its location %q is relative, and nothing says to what: set it to a path from the root, or a URI", plan.FormatPath(ref.Identifier), at)
+		return nil, errors.Join(err, o.Close())
+	}
+	return o, nil
 }
 
 // A kind is a sort of catalog.

@@ -83,6 +83,12 @@ func TestResolvePair(t *testing.T) {
 			dst: Ref{Place: sqlite("", "/work dir/dst.db", "/work dir/dst_wh"), Identifier: []string{"warehouse", "orders"}},
 		},
 		{
+			name: "a uri wins, of another kind of database too",
+			line: []string{"--src=prod.sales.orders", "--src-uri=postgresql://localhost/db", "--dst=prod.warehouse.orders"},
+			src:  Ref{Place: rows.Place{Kind: "sql", Name: "prod", URI: "postgresql://localhost/db", Warehouse: "s3://lake/wh"}, Identifier: []string{"sales", "orders"}},
+			dst:  Ref{Place: prod, Identifier: []string{"warehouse", "orders"}},
+		},
+		{
 			name: "the reference's second example",
 			line: []string{"--src-catalog=sqlite", "--src-db-path=src.db", "--src-namespace=sales", "--src-table=orders",
 				"--dst-catalog-name=prod", "--dst-namespace=warehouse", "--dst-table=orders"},

@@ -53,7 +53,7 @@ func (c *hadoopCatalog) LoadTable(ctx context.Context, identifier table.Identifi
 }
 
 func (c *hadoopCatalog) load(ctx context.Context, identifier table.Identifier, location string) (*table.Table, error) {
-	return table.NewFromLocation(ctx, identifier, location, c.files.FS, c)
+	return loaded(ctx, identifier, location, c.files, c)
 }
 
 // explain says what the user can do about an error of a load.

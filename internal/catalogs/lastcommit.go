@@ -51,11 +51,11 @@ type change struct {
 func (l *lastCommit) commit(ctx context.Context, files *storage.Store, c change, in table.CatalogIO, swap func(next table.Metadata, location string) error) (table.Metadata, string, error) {
 	base := l.base(c.identifier, c.now)
 	if base == nil {
-		loaded, err := table.NewFromLocation(ctx, c.identifier, c.now, files.FS, in)
+		old, err := loaded(ctx, c.identifier, c.now, files, in)
 		if err != nil {
 			return nil, "", err
 		}
-		base = loaded.Metadata()
+		base = old.Metadata()
 	}
 	next, same, err := applied(base, c.now, c.requirements, c.updates)
 	if err != nil {

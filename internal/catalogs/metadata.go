@@ -5,8 +5,10 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"regexp"
 	"strconv"
@@ -32,6 +34,15 @@ func applied(base table.Metadata, location string, requirements []table.Requirem
 		return nil, false, err
 	}
 	return next, next.Equals(base), nil
+}
+
+// loaded is the table whose metadata is in the file at location, which its errors name.
+func loaded(ctx context.Context, identifier table.Identifier, location string, files *storage.Store, in table.CatalogIO) (*table.Table, error) {
+	t, err := table.NewFromLocation(ctx, identifier, location, files.FS, in)
+	if named := (*fs.PathError)(nil); err != nil && !errors.As(err, &named) {
+		return nil, fmt.Errorf("metadata %q: %w", location, err)
+	}
+	return t, err
 }
 
 // newMetadata writes metadata to a new file, where the table's properties want it and compressed as they want it.

@@ -111,7 +111,7 @@ func (c *metastoreCatalog) LoadTable(ctx context.Context, identifier table.Ident
 }
 
 func (c *metastoreCatalog) load(ctx context.Context, identifier table.Identifier, location string) (*table.Table, error) {
-	return table.NewFromLocation(ctx, identifier, location, c.files.FS, c)
+	return loaded(ctx, identifier, location, c.files, c)
 }
 
 // CommitTable implements catalog.Catalog: the requirements are checked on the current metadata, the new

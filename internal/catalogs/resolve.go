@@ -2,6 +2,7 @@ package catalogs
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -187,10 +188,17 @@ func (r *Ref) configure(name string, f TableFlags, env Env) error {
 		}
 		return nil
 	}
-	kind, err := kindOf(c.properties)
+	properties := c.properties
+	if f.URI != "" { // which wins, as with another database's dialect
+		properties = maps.Clone(properties)
+		properties["uri"] = f.URI
+	}
+	kind, err := kindOf(properties)
 	switch {
 	case err != nil && (f.URI != "" || f.DBPath != ""):
 		kind = said // which is all that is needed
+	case errors.Is(err, errNoURI) && c.origins["uri"] != "":
+		return usage("catalog %q: its uri in %s is empty: give it one, or a type", name, c.origins["uri"])
 	case err != nil:
 		return usage("catalog %q in %s: %v: give it one, or a type", name, c.from, err)
 	}

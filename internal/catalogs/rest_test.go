@@ -176,6 +176,7 @@ func TestOpenRESTRefuses(t *testing.T) {
 		{"another namespace", named("a", "customers"), []string{"near are b.customers"}},
 		{"no such namespace", named("c", "nothing"), []string{"it has no namespace c, near are a, b"}},
 		{"nothing near", named("a", "zzzzzzzz"), []string{"that namespace has 2 others, such as a.t"}},
+		{"a percent sign", named("a", "50%"), []string{"a.50%", `cannot ask for "50%"`, "another name"}},
 		{"a view", func(f *fakeREST, r *Ref) {
 			named("a", "v")(f, r)
 			f.answers["GET /config"] = answer{200, `{"endpoints": ["GET /v1/{prefix}/namespaces/{namespace}/tables/{table}", "HEAD /v1/{prefix}/namespaces/{namespace}/views/{view}"]}`}

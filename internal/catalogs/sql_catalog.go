@@ -33,7 +33,7 @@ func (c sqlCatalog) LoadTable(ctx context.Context, identifier table.Identifier) 
 	if err != nil {
 		return nil, c.named(err)
 	}
-	tbl, err := table.NewFromLocation(ctx, identifier, location, c.files.FS, c)
+	tbl, err := loaded(ctx, identifier, location, c.files, c)
 	return tbl, c.named(err)
 }
 

@@ -1,6 +1,7 @@
 package catalogs
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"database/sql"
 	"errors"
@@ -157,7 +158,8 @@ func TestOpenRefuses(t *testing.T) {
 	empty := filepath.Join(dir, "empty.db")
 	short := filepath.Join(dir, "short.db")
 	hollow := filepath.Join(dir, "00000-hollow.metadata.json") // the library panics
-	for path, content := range map[string]string{hollow: `{"format-version":2,"table-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1","location":"/x","last-updated-ms":1,"last-column-id":0,"schemas":[{"type":"struct","schema-id":0,"fields":[]}],"current-schema-id":0,"default-spec-id":0,"last-partition-id":999,"sort-orders":[],"default-sort-order-id":0,"last-sequence-number":0,"partition-specs":[{"spec-id":0,"fields":[null]}]}`, text: "PAR1 and then some more bytes", empty: "", short: "SQLite format 3\x00"} {
+	broken := filepath.Join(dir, "00000-broken.metadata.json")
+	for path, content := range map[string]string{broken: `{"format-version":2,`, hollow: `{"format-version":2,"table-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1","location":"/x","last-updated-ms":1,"last-column-id":0,"schemas":[{"type":"struct","schema-id":0,"fields":[]}],"current-schema-id":0,"default-spec-id":0,"last-partition-id":999,"sort-orders":[],"default-sort-order-id":0,"last-sequence-number":0,"partition-specs":[{"spec-id":0,"fields":[null]}]}`, text: "PAR1 and then some more bytes", empty: "", short: "SQLite format 3\x00"} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +168,7 @@ func TestOpenRefuses(t *testing.T) {
 	blank := handmade(t, layoutV1)
 	two := handmade(t, layoutV1, row("x", "a", "t", "'/nowhere.metadata.json'"), row("y", "a", "t", "'/nowhere.metadata.json'"),
 		row("y", "a", "u", "NULL"), row("y", "a", "gone", "'/nowhere/00000-a.metadata.json'"),
-		row("y", "a", "v", "'/v'"), row("y", "a", "hollow", "'"+hollow+"'"), `UPDATE iceberg_tables SET iceberg_type = 'VIEW' WHERE table_name = 'v'`)
+		row("y", "a", "v", "'/v'"), row("y", "a", "hollow", "'"+hollow+"'"), row("y", "a", "broken", "'"+broken+"'"), `UPDATE iceberg_tables SET iceberg_type = 'VIEW' WHERE table_name = 'v'`)
 
 	for _, tt := range []struct {
 		name   string
@@ -175,6 +177,7 @@ func TestOpenRefuses(t *testing.T) {
 		absent bool // wraps catalog.ErrNoSuchTable
 	}{
 		{"damaged metadata", at(two, "y", "a", "hollow"), []string{`table "a.hollow"`, "its metadata is damaged"}, false},
+		{"broken metadata", at(two, "y", "a", "broken"), []string{"load table y.a.broken", broken, "JSON"}, false},
 		{"a slip of the pen", at(path, "", "sales", "ordres"), []string{"table sales.ordres is not in catalog", TemporaryName, path, "near are sales.orders"}, true},
 		{"another case", at(path, "", "Sales", "Orders"), []string{"near are sales.orders, archive.orders"}, true},
 		{"another namespace", at(path, "", "warehouse", "customers"), []string{"near are sales.customers"}, true},
@@ -319,4 +322,24 @@ func TestReadOnlyWhileAnotherWrites(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A table's own location that is relative says nothing of where its files would be written: beside whatever folder the
+// program runs in.
+func TestRelativeLocation(t *testing.T) {
+	cat, path := temporary(t)
+	made := makeTable(t, cat, "a", "t")
+	file := strings.TrimPrefix(made.MetadataLocation(), "file://")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte(fmt.Sprintf(`"location":%q`, made.Location())), []byte(`"location":"wh/a/t"`), 1)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), at(path, "", "a", "t"), ReadWrite); err == nil || !strings.Contains(err.Error(), `table "a.t": its location "wh/a/t" is relative`) {
+		t.Error(err)
+	}
+	mustOpen(t, at(path, "", "a", "t"), ReadOnly)
 }

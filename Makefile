@@ -57,6 +57,7 @@ interop: ## move tables of PyIceberg and Spark, and let other engines read them;
 torture: ## all of what interop tries a sample of: kills at every system call, full disks, random tables; hours, as root
 	ICEPIPE_TORTURE=1 go test -C internal/interop -tags interop -count=1 -timeout 12h -run '^Test($(TORTURES))$$'
 	ICEPIPE_TORTURE=1 go test -count=1 -timeout 3h -run '^TestEqualTables$$' ./pkg/migrate
+	ICEPIPE_TORTURE=1 go test -C internal/interop -tags memory -count=1 -timeout 30m -run '^TestMemoryAsAsked$$'
 
 memory: ## hold the programs' peak memory against its bounds, over a file of 1 GB
 	go test -C internal/interop -tags memory -count=1 -timeout 30m

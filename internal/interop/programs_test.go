@@ -173,3 +173,6 @@ func told(runs []run) string {
 	}
 	return b.String()
 }
+
+// tortures reports whether all is to be tried of which the tests try a sample.
+func tortures() bool { return os.Getenv("ICEPIPE_TORTURE") == "1" }

@@ -33,9 +33,6 @@ func inPairs[T any](list []T, do func(T)) {
 	wait.Wait()
 }
 
-// tortures reports whether all is to be tried of which the tests try a sample.
-func tortures() bool { return os.Getenv("ICEPIPE_TORTURE") == "1" }
-
 // seedOf is what random cases begin with: always the same, another one each time where tortures are asked for,
 // and ICEPIPE_SEED where it is set.
 func seedOf(t *testing.T) int64 {

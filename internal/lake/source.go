@@ -47,10 +47,12 @@ func openSource(ctx context.Context, fs iceio.IO, path string, want int64, mem m
 	props.BufferSize = readBuffer
 	// One value of more than 64 MiB makes a page that the library takes for a hostile one (case 97).
 	props.MaxCompressedPageSize, props.MaxUncompressedPageSize = math.MaxInt32, math.MaxInt32
-	reader, err := file.NewParquetReader(f, file.WithReadProps(props))
+	in := &input{File: f}
+	reader, err := file.NewParquetReader(in, file.WithReadProps(props))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %q: %w", path, err), f.Close())
 	}
+	in.readAhead(reader.MetaData())
 	s := &source{path: path, reader: reader, file: datafile.NewSource(path, reader, f), mem: mem}
 	if n := reader.NumRows(); want >= 0 && n != want {
 		s.close()

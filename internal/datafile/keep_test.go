@@ -90,3 +90,23 @@ func TestTakeMasked(t *testing.T) {
 		}
 	}
 }
+
+// Buffers that were made for fewer values have room for more: what a mask leaves out is left out of all of them.
+func TestKeepInGrownBuffers(t *testing.T) {
+	d := decoded{kind: parquet.Types.Int32}
+	for _, n := range []int{16, 17, 30, 5, 34} {
+		values := grow(&d.i32, n)
+		for i := range values {
+			values[i] = int32(i)
+		}
+		d.rows, d.values, d.def = n, n, nil
+		if !d.keep(maskOf(0, int64(n), func(row int64) bool { return row%2 == 1 }), 0) || d.values != n/2 {
+			t.Fatalf("of %d rows %d are left", n, d.values)
+		}
+		for i, v := range d.i32[:d.values] {
+			if v != int32(2*i+1) {
+				t.Errorf("of %d rows value %d is %d", n, i, v)
+			}
+		}
+	}
+}

@@ -40,10 +40,11 @@ func pick[T any](buf *[]T, data []T, s span) []T {
 	return out
 }
 
-// grow gives n values of *buf, made longer where it must be.
+// grow makes *buf n values long, which keep what was there only as far as it has room for them, and gives it.
 func grow[T any](buf *[]T, n int) []T {
 	if cap(*buf) < n {
 		*buf = make([]T, n, max(n, 2*cap(*buf)))
 	}
-	return (*buf)[:n]
+	*buf = (*buf)[:n]
+	return *buf
 }

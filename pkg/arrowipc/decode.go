@@ -144,7 +144,7 @@ func (d *decoder) next() (_ arrow.RecordBatch, err error) {
 		}
 		col = wholeNulls(col)
 		cols = append(cols, col)
-		if err := array.ValidateFull(col); err != nil {
+		if err := validate(col); err != nil {
 			return nil, fmt.Errorf("column %q: %w", name, err)
 		}
 	}

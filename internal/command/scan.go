@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -63,7 +62,7 @@ func (p *scanProgram) Run(ctx context.Context, w *World) error {
 	if err != nil {
 		return err
 	}
-	return p.send(ctx, w, in)
+	return p.send(ctx, w, rows.Ahead(ctx, in, scanAhead, nil))
 }
 
 // open opens a table; done gives it back.
@@ -116,11 +115,12 @@ func (f streamFlags) device(ctx context.Context, in rows.Stream) error {
 	return errors.Join(transmit(ctx, file, in, cmp.Or(f.Compression, "none")), file.Close())
 }
 
+// scanAhead is how many record batches are decoded while one is written.
+const scanAhead = 2
+
+// transmit writes a stream, of which each message is flushed.
 func transmit(ctx context.Context, out io.Writer, in rows.Stream, compression string) error {
-	buffered := bufio.NewWriterSize(out, 1<<20)
-	if _, err := arrowipc.Write(ctx, buffered, in, arrowipc.WithCompression(compression)); err != nil {
-		buffered.Flush() // unsealed, and yet the next program can have the rows that were whole
-		return err
-	}
-	return buffered.Flush()
+	widen(out)
+	_, err := arrowipc.Write(ctx, out, in, arrowipc.WithCompression(compression))
+	return err
 }

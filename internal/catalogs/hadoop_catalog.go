@@ -31,6 +31,7 @@ type hadoopCatalog struct {
 	mode  Mode
 	local bool
 	files *storage.Store
+	texts snapshotTexts
 }
 
 // CatalogType implements catalog.Catalog.

@@ -51,7 +51,10 @@ func (c *hadoopCatalog) CommitTable(ctx context.Context, identifier table.Identi
 	if name, err = c.nextName(loaded.Metadata(), next, version+1); err != nil {
 		return nil, "", err
 	}
-	text, err := metadataText(next)
+	text, err := c.texts.text(next)
+	if err == nil {
+		text, err = packed(text, next)
+	}
 	if err != nil {
 		return nil, "", err
 	}

@@ -19,6 +19,7 @@ type lastCommit struct {
 	identifier table.Identifier
 	metadata   table.Metadata
 	location   string
+	texts      snapshotTexts
 }
 
 // base is the metadata to commit on, if it is known; nil where it has to be read.
@@ -63,7 +64,7 @@ func (l *lastCommit) commit(ctx context.Context, files *storage.Store, c change,
 	}
 	location := c.now
 	if !same {
-		if location, err = newMetadata(ctx, files, next, metadataVersion(c.now)+1); err == nil {
+		if location, err = newMetadata(ctx, files, next, metadataVersion(c.now)+1, &l.texts); err == nil {
 			err = swap(next, location)
 		}
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,9 +44,13 @@ func loaded(ctx context.Context, identifier table.Identifier, location string, f
 	return t, err
 }
 
-// newMetadata writes metadata to a new file, where the table's properties want it and compressed as they want it.
-func newMetadata(ctx context.Context, files *storage.Store, metadata table.Metadata, version int) (location string, err error) {
-	text, err := metadataText(metadata)
+// newMetadata writes metadata to a new file, where the table's properties want it and compressed as they want it. texts
+// has what was written of its snapshots before.
+func newMetadata(ctx context.Context, files *storage.Store, metadata table.Metadata, version int, texts *snapshotTexts) (location string, err error) {
+	text, err := texts.text(metadata)
+	if err == nil {
+		text, err = packed(text, metadata)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -60,25 +63,18 @@ func newMetadata(ctx context.Context, files *storage.Store, metadata table.Metad
 	return location, to.(iceio.WriteFileIO).WriteFile(location, text)
 }
 
-// metadataText is metadata as its file holds it, compressed as the table's properties want it.
-func metadataText(metadata table.Metadata) (text []byte, err error) {
-	if m, ok := metadata.(json.Marshaler); ok {
-		text, err = m.MarshalJSON() // json.Marshal would look through the whole text once more
-	} else {
-		text, err = json.Marshal(metadata)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var packed bytes.Buffer
+// packed is the text of metadata as its file holds it, compressed as the table's properties want it.
+func packed(text []byte, metadata table.Metadata) ([]byte, error) {
+	var out bytes.Buffer
 	var w io.WriteCloser
+	var err error
 	switch codec := metadataCodec(metadata); codec {
 	case table.MetadataCompressionCodecNone:
 		return text, nil
 	case table.MetadataCompressionCodecGzip:
-		w = gzip.NewWriter(&packed)
+		w = gzip.NewWriter(&out)
 	case table.MetadataCompressionCodecZstd:
-		if w, err = zstd.NewWriter(&packed); err != nil {
+		if w, err = zstd.NewWriter(&out); err != nil {
 			return nil, err
 		}
 	default:
@@ -88,7 +84,7 @@ func metadataText(metadata table.Metadata) (text []byte, err error) {
 		return nil, err
 	}
 	err = w.Close()
-	return packed.Bytes(), err
+	return out.Bytes(), err
 }
 
 // metadataCodec is how a table wants its metadata compressed. Java reads the name in any case.

@@ -1,8 +1,10 @@
 package datafile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/parquet"
@@ -12,7 +14,7 @@ import (
 
 // decoded is a run of rows of a flat leaf, as Parquet has them: definition levels and the values that are
 // there. Which of the slices holds the values is told by the leaf's physical type. Its buffers stay for the
-// next run of whatever leaf, and bytes lie in the library's page.
+// next run of whatever leaf, and bytes lie in the library's page. One goroutine at a time has it.
 type decoded struct {
 	rows   int
 	def    []int16 // nil where the leaf is required
@@ -30,6 +32,24 @@ type decoded struct {
 	bytes []parquet.ByteArray
 	fixed []parquet.FixedLenByteArray
 	slab  []byte
+
+	packed bytes.Buffer // of the page that is compressed
+}
+
+// decodedRuns holds what workers had that are done, so that those of the next batch need not make buffers anew.
+var decodedRuns = sync.Pool{New: func() any { return new(decoded) }}
+
+// mostPacked is the largest buffer for a compressed page that is kept: that of a page of a few usual ones.
+const mostPacked = 1 << 20
+
+// giveBack has d serve another worker. Nothing of a file stays in it.
+func (d *decoded) giveBack() {
+	clear(d.bytes[:cap(d.bytes)])
+	clear(d.fixed[:cap(d.fixed)])
+	if d.packed.Cap() > mostPacked {
+		d.packed = bytes.Buffer{}
+	}
+	decodedRuns.Put(d)
 }
 
 // read takes n rows at most from one page.

@@ -1,6 +1,8 @@
 package datafile
 
 import (
+	"bytes"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
@@ -38,6 +40,14 @@ func (e *Encoder) collect(s *Shape, n *node) {
 	}
 	for _, k := range n.kids {
 		e.collect(s, k)
+	}
+}
+
+// lend gives the buffer in which pages are compressed, until it is taken back by nil; without one each chunk has its
+// own. A page is written or copied before the next one is compressed.
+func (e *Encoder) lend(packed *bytes.Buffer) {
+	for _, l := range e.leaves {
+		l.packed = packed
 	}
 }
 

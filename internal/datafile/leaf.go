@@ -1,6 +1,7 @@
 package datafile
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -32,6 +33,8 @@ type leafEncoder struct {
 	begun bool // the chunk has values
 	hint  hint // what the source of the values teaches
 
+	packed *bytes.Buffer // in which pages are compressed, of whoever encodes; nil: one of the chunk's own
+
 	pageRows int   // rows in the open page
 	pageSeen int64 // bytes of finished pages when last looked
 
@@ -57,7 +60,7 @@ func (l *leafEncoder) open() error {
 	if err != nil {
 		return err
 	}
-	l.pages = &pager{PageWriter: pw, sink: l.sink}
+	l.pages = &pager{PageWriter: pw, leaf: l, sink: l.sink}
 	l.w = file.NewColumnChunkWriter(l.meta, l.pages, props)
 	l.nans, l.begun, l.pageRows, l.pageSeen = 0, false, 0, 0
 	return nil

@@ -99,7 +99,8 @@ func (p *pool) idle() bool {
 }
 
 func (p *pool) work() {
-	var d decoded // buffers of this worker
+	d := decodedRuns.Get().(*decoded) // buffers of this worker
+	defer d.giveBack()
 	for {
 		c, t, ok := p.next()
 		if !ok {
@@ -107,7 +108,7 @@ func (p *pool) work() {
 		}
 		err := p.failure()
 		if err == nil {
-			err = t.run(c.enc, &d)
+			err = t.run(c.enc, d)
 		}
 		if err != nil {
 			p.fail(err)
@@ -135,6 +136,8 @@ func (p *pool) work() {
 
 // run does the task, with d's buffers; on failure a row group's end is not told, which the caller does.
 func (t task) run(e *Encoder, d *decoded) error {
+	e.lend(&d.packed)
+	defer e.lend(nil)
 	if t.from != nil {
 		return e.take(t.from.columns[t.column], t.first, t.n, t.kept, d)
 	}

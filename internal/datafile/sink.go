@@ -1,6 +1,7 @@
 package datafile
 
 import (
+	"bytes"
 	"io"
 	"sync"
 
@@ -100,11 +101,22 @@ func (s *Sink) Release() {
 }
 
 // pager keeps out of the sink what the library writes behind the last page: the chunk's metadata,
-// which belongs in the footer.
+// which belongs in the footer. It compresses data pages in the leaf's buffer, if that has one, which is as good as
+// the library's own for each chunk.
 type pager struct {
 	file.PageWriter
+	leaf   *leafEncoder
 	sink   *Sink
 	gaveUp bool // the dictionary, at once or on the way
+}
+
+// Compress implements file.PageWriter. What it returns is valid until the next call. Both buffers are empty, and stay
+// it: the library takes their room alone.
+func (p *pager) Compress(buf *bytes.Buffer, src []byte) []byte {
+	if p.leaf.packed != nil {
+		buf = p.leaf.packed
+	}
+	return p.PageWriter.Compress(buf, src)
 }
 
 func (p *pager) Close(hasDict, fallback bool) error {

@@ -40,13 +40,21 @@ type chunk struct {
 // mostBegun is how often a chunk is begun until it is read as it is asked for.
 const mostBegun = 8
 
-// block is a range on its way: text, and err where it is not all, are there once done
-// is closed, and never change.
+// block is a range on its way: text is there once done is closed, and never changes. It is shorter than the range where
+// that could not be read.
 type block struct {
 	Range
 	done chan struct{}
 	text []byte
-	err  error
+}
+
+// from waits for what there is of a block from off on; of none there is nothing.
+func (b *block) from(off int64) []byte {
+	if b == nil {
+		return nil
+	}
+	<-b.done
+	return b.text[min(int64(len(b.text)), off-b.Off):]
 }
 
 // New returns a File that reads in, or nil where so many chunks are read side by side that each would be read in ranges
@@ -70,17 +78,12 @@ func New(in io.ReaderAt, chunks []Range, together int) *File {
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	n := 0
 	for n < len(p) {
-		b := f.block(off+int64(n), off+int64(len(p)))
-		if b == nil {
+		text := f.block(off+int64(n), off+int64(len(p))).from(off + int64(n))
+		if len(text) == 0 { // there is no such block, or no more of it: whoever reads is told why
 			m, err := f.in.ReadAt(p[n:], off+int64(n))
 			return n + m, err
 		}
-		<-b.done
-		at := off + int64(n) - b.Off
-		if at >= int64(len(b.text)) {
-			return n, b.err
-		}
-		n += copy(p[n:], b.text[at:])
+		n += copy(p[n:], text)
 	}
 	return n, nil
 }
@@ -134,13 +137,8 @@ func (f *File) fetch(off, end int64) *block {
 	f.going.Go(func() { // Close waits for it
 		defer close(b.done)
 		text := make([]byte, b.End-b.Off)
-		n, err := f.in.ReadAt(text, b.Off)
-		if n == len(text) {
-			err = nil // the file may end here
-		} else if err == nil || err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		b.text, b.err = text[:n], err
+		n, _ := f.in.ReadAt(text, b.Off) // an error comes again, to who reads on
+		b.text = text[:n]
 	})
 	return b
 }

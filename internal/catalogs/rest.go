@@ -76,10 +76,9 @@ func addressOf(full string) (string, error) {
 
 // openREST asks the server for its configuration and loads the table.
 func openREST(ctx context.Context, ref Ref, mode Mode) (*Opened, error) {
-	for _, part := range ref.Identifier {
-		if _, err := url.PathUnescape(part); err != nil {
-			return nil, fmt.Errorf("table %s: the client of REST catalogs cannot ask for %q, whose percent sign is not followed by two hexadecimal digits: give the table another name in the catalog", ref, part)
-		}
+	name := ref.Identifier[len(ref.Identifier)-1]
+	if _, err := url.PathUnescape(name); err != nil { // of namespaces the library minds percent signs
+		return nil, fmt.Errorf("table %s: the client of REST catalogs cannot ask for %q, whose percent sign is not followed by two hexadecimal digits: give the table another name in the catalog", ref, name)
 	}
 	cat := &restCatalog{refusing: refusing{ref.Place.URI}, ref: ref, mode: mode}
 	inner, err := cat.connect(ctx)

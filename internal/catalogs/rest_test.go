@@ -68,6 +68,15 @@ func TestRESTPercent(t *testing.T) {
 	}
 }
 
+// A namespace with a lone percent sign is asked for as it is.
+func TestRESTPercentOfNamespace(t *testing.T) {
+	f := newFakeREST(t)
+	f.answers["GET /namespaces/100%/tables/t"] = f.answers["GET /namespaces/a/tables/t"]
+	ref := f.ref()
+	ref.Identifier = []string{"100%", "t"}
+	mustOpen(t, ref, ReadOnly)
+}
+
 // TestRESTReadOnly: nothing is written by a catalog that is opened to read.
 func TestRESTReadOnly(t *testing.T) {
 	f := newFakeREST(t)

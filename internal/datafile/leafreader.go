@@ -32,7 +32,6 @@ type leafReader struct {
 
 	// Of the goroutine whose turn it is.
 	chunk file.ColumnChunkReader // nil before the first row
-	pages *lastFirst             // of chunk
 	pos   int64                  // rows that were read
 }
 
@@ -103,33 +102,17 @@ func (r *leafReader) next(n int64, d *decoded) (k int64, err error) {
 		}
 	}()
 	if r.chunk == nil {
-		if r.chunk, r.pages, err = openChunk(r.source.Reader, r.group, r.leaf); err != nil {
+		if r.chunk, err = r.source.Reader.RowGroup(r.group).Column(r.leaf); err != nil {
 			return 0, err
 		}
 	}
-	if err := r.page(); err != nil {
-		return 0, err
-	}
-	if r.pages.now != nil { // a row that is none
-		if _, err := d.read(r.chunk, 1, r.col.MaxDefinitionLevel() > 0); err != nil {
+	if !r.chunk.HasNext() {
+		if err := r.chunk.Err(); err != nil {
 			return 0, err
 		}
-		if err := r.page(); err != nil {
-			return 0, err
-		}
+		return 0, fmt.Errorf("it ends after %d rows: the file is cut short or damaged", r.pos)
 	}
 	return d.read(r.chunk, n, r.col.MaxDefinitionLevel() > 0)
-}
-
-// page has the chunk stand in a page with rows that are still to come.
-func (r *leafReader) page() error {
-	if r.chunk.HasNext() {
-		return nil
-	}
-	if err := r.chunk.Err(); err != nil {
-		return err
-	}
-	return fmt.Errorf("it ends after %d rows: the file is cut short or damaged", r.pos)
 }
 
 func (r *leafReader) wrap(err error) error {

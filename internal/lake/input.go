@@ -23,7 +23,7 @@ func (in *input) readAhead(footer *metadata.FileMetaData) {
 	var chunks []readahead.Range
 	for g := range footer.NumRowGroups() {
 		group := footer.RowGroup(g)
-		for i := range group.NumColumns() {
+		for i := range min(group.NumColumns(), footer.Schema.NumColumns()) { // the footer may name more than there are
 			c, err := group.ColumnChunk(i)
 			if err != nil {
 				continue // who reads it is told

@@ -65,8 +65,9 @@ func addressOf(full string) (string, error) {
 	if err != nil {
 		return "", errors.New("want a uri such as https://HOST/PATH (what was given cannot be read as one)")
 	}
-	if u.User != nil && strings.Contains(u.Path+u.RawQuery, "@") { // which may be the end of a password
-		return "", errors.New("an @ in a user's name or password is written %40")
+	behind := u.EscapedPath() + "?" + u.RawQuery
+	if before, _, ok := strings.Cut(behind, "@"); ok && (u.User != nil || u.Port() != "" || strings.Contains(before, ":")) { // which may be the end of a password
+		return "", errors.New("an @ in a user's name or password, and behind the host, is written %40, and a slash in a password %2F")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "", fmt.Errorf("want a uri such as https://HOST/PATH, not one of scheme %q", u.Scheme)

@@ -2,10 +2,12 @@ package catalogs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -26,12 +28,18 @@ func sentOn(r *http.Request) error {
 		return nil
 	}
 	from, to := r.Response.Request.URL, r.URL
-	same := from.Scheme == to.Scheme && from.Host == to.Host
-	safer := from.Scheme == "http" && to.Scheme == "https" && from.Hostname() == to.Hostname()
+	sameHost := strings.EqualFold(from.Hostname(), to.Hostname())
+	same := sameHost && from.Scheme == to.Scheme && portOf(from) == portOf(to)
+	safer := sameHost && from.Scheme == "http" && to.Scheme == "https"
 	if same || safer {
 		return nil
 	}
 	return &redirected{from.Scheme + "://" + from.Host, to.Scheme + "://" + to.Host}
+}
+
+// portOf is the port that an address means.
+func portOf(u *url.URL) string {
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
 // mostWords is how much is read of an answer that is none of a catalog's.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -67,12 +68,58 @@ func TestRESTEndless(t *testing.T) {
 func TestUnencodedPassword(t *testing.T) {
 	for _, f := range []TableFlags{
 		{URI: "http://user:p@ss/hunter2@host/x"}, {URI: "http://user:p@ss?hunter2@host/x"},
+		{URI: "https://user:8080/ss@hunter2/x"}, {URI: "https://dom/user:ss@hunter2/x"},
 		{URI: "postgresql://user:p@ss/hunter2@host/db"}, {URI: "mysql://user:p@ss?hunter2@host/db"}, {URI: "mysql://user:p@ss/?a=hunter2@host/db"},
 	} {
 		f.Namespace, f.Table = "a", "t"
 		_, err := f.Resolve(Env{Dir: "/"})
 		if err == nil || !strings.Contains(err.Error(), "%40") || strings.Contains(err.Error(), "ss") && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", f.URI, err)
+		}
+	}
+}
+
+// An @ that can be no end of a password is left alone.
+func TestOtherAts(t *testing.T) {
+	for _, uri := range []string{"https://u:p@h/a%40b", "https://h/a@b", "postgresql://h/db?user=me@server", "postgresql://u:p%40@h/db"} {
+		if _, err := (TableFlags{URI: uri, Namespace: "a", Table: "t"}).Resolve(Env{Dir: "/"}); err != nil {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+}
+
+// What is secret goes to the address and below it, however that is written, and to no neighbour.
+func TestBelow(t *testing.T) {
+	for path, want := range map[string]bool{"/api/cat/v1/config": true, "/api/cat": true, "/api/cat2/v1/config": false, "/v1/config": false} {
+		for _, address := range []string{"https://h/api/cat", "https://h/api//cat", "https://h/api/cat//", "https://h/api/./cat"} {
+			u, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := below(path, u); got != want {
+				t.Errorf("%s below %s: %v", path, address, got)
+			}
+		}
+	}
+	if root := (&url.URL{Scheme: "https", Host: "h"}); !below("/v1/config", root) {
+		t.Error("nothing is below a server")
+	}
+}
+
+// A server is the same however its name and port are written.
+func TestSentOn(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		same     bool
+	}{
+		{"https://h:443/a", "https://h/b", true}, {"https://H/a", "https://h/b", true}, {"http://h/a", "https://h/b", true},
+		{"https://h/a", "http://h/b", false}, {"https://h/a", "https://h:8443/b", false}, {"https://h/a", "https://other/b", false},
+	} {
+		first, _ := http.NewRequest("GET", c.from, nil)
+		next, _ := http.NewRequest("GET", c.to, nil)
+		next.Response = &http.Response{Request: first}
+		if err := sentOn(next); (err == nil) != c.same {
+			t.Errorf("%s to %s: %v", c.from, c.to, err)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (t *transport) complete(r *http.Request) {
 		r.URL.RawQuery = query.Encode() // only where it changes, since a request may be signed
 	}
 	for _, secret := range t.secrets {
-		if r.URL.Host != secret.Host || !strings.HasPrefix(r.URL.Path, secret.Path) {
+		if r.URL.Host != secret.Host || !below(r.URL.Path, secret) {
 			continue // nothing of it goes to another server
 		}
 		if own := secret.Query(); len(own) > 0 {
@@ -110,6 +110,12 @@ func (t *transport) complete(r *http.Request) {
 			r.SetBasicAuth(user.Username(), password)
 		}
 	}
+}
+
+// below tells whether a path is that of an address, or one below it. The library cleans the paths that it makes.
+func below(path string, address *url.URL) bool {
+	folder := strings.TrimRight(address.JoinPath().Path, "/")
+	return path == folder || strings.HasPrefix(path, folder+"/")
 }
 
 // late says of an error whether it is that the server took too long.

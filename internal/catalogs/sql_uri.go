@@ -45,7 +45,7 @@ func parseSQLAlchemy(uri string) (*sqlURI, error) {
 	}
 	u := &sqlURI{rawUser: part(2), user: unquote(part(2)), rest: part(4), host: part(5) + part(6), database: unquote(part(8))}
 	u.dialect, u.driver, _ = strings.Cut(strings.ToLower(part(1)), "+")
-	if strings.Contains(u.host+part(8)+part(9), "@") { // which may be the end of a password
+	if behind := part(8) + part(9); strings.Contains(u.host, "@") || strings.Contains(behind, "@") && (u.rawUser != "" || part(7) != "") { // which may be the end of a password
 		return nil, errEncoded
 	}
 	if at[2*3] >= 0 {

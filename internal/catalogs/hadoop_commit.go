@@ -51,10 +51,7 @@ func (c *hadoopCatalog) CommitTable(ctx context.Context, identifier table.Identi
 	if name, err = c.nextName(loaded.Metadata(), next, version+1); err != nil {
 		return nil, "", err
 	}
-	text, err := c.texts.text(next)
-	if err == nil {
-		text, err = packed(text, next)
-	}
+	text, err := c.texts.file(next)
 	if err != nil {
 		return nil, "", err
 	}

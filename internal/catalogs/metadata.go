@@ -47,10 +47,7 @@ func loaded(ctx context.Context, identifier table.Identifier, location string, f
 // newMetadata writes metadata to a new file, where the table's properties want it and compressed as they want it. texts
 // has what was written of its snapshots before.
 func newMetadata(ctx context.Context, files *storage.Store, metadata table.Metadata, version int, texts *snapshotTexts) (location string, err error) {
-	text, err := texts.text(metadata)
-	if err == nil {
-		text, err = packed(text, metadata)
-	}
+	text, err := texts.file(metadata)
 	if err != nil {
 		return "", err
 	}

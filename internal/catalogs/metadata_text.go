@@ -25,6 +25,15 @@ type snapshotText struct {
 	text     []byte
 }
 
+// file is metadata as its file holds it.
+func (s *snapshotTexts) file(metadata table.Metadata) ([]byte, error) {
+	text, err := s.text(metadata)
+	if err != nil {
+		return nil, err
+	}
+	return packed(text, metadata)
+}
+
 // text is metadata as JSON, byte for byte what the library makes of it.
 func (s *snapshotTexts) text(metadata table.Metadata) ([]byte, error) {
 	snapshots, frame, err := framed(metadata)

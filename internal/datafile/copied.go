@@ -13,7 +13,7 @@ func copiedChunk(source *Source, group, leaf int, to *Leaf, index int, stop func
 	m := *chunk.MetaData // row groups share theirs
 	chunk.MetaData = &m
 	codec := m.Codec
-	start, _ := pagesStart(source, group, leaf) // known to be right: copyable
+	start, _ := PagesStart(meta, group, leaf) // known to be right: copyable
 	if d := m.DictionaryPageOffset; d != nil && *d <= 0 {
 		m.DictionaryPageOffset = nil
 	}

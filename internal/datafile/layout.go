@@ -232,7 +232,7 @@ func (f *fitting) copyable(leaf int) error {
 		return errors.New("its writer is known to get sizes wrong")
 	}
 	m := c.MetaData
-	start, err := pagesStart(f.source, f.group, leaf)
+	start, err := PagesStart(meta, f.group, leaf)
 	if err != nil {
 		return err
 	}
@@ -277,9 +277,9 @@ func (f *fitting) encodings(leaf int) error {
 	return nil
 }
 
-// pagesStart is where the pages of a chunk start. A dictionary at 0 is none: no page lies there.
-func pagesStart(source *Source, group, leaf int) (int64, error) {
-	m := source.Reader.MetaData().RowGroups[group].Columns[leaf].MetaData
+// PagesStart is where the pages of a chunk start, whose metadata is there. A dictionary at 0 is none: no page lies there.
+func PagesStart(footer *metadata.FileMetaData, group, leaf int) (int64, error) {
+	m := footer.RowGroups[group].Columns[leaf].MetaData
 	start := m.DataPageOffset
 	if d := m.DictionaryPageOffset; d != nil && *d > 0 {
 		if *d > start {

@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	iceio "github.com/apache/iceberg-go/io"
 
+	"icepipe/internal/datafile"
 	"icepipe/internal/readahead"
 )
 
@@ -21,18 +22,14 @@ func (in *input) readAhead(footer *metadata.FileMetaData) {
 		return
 	}
 	var chunks []readahead.Range
-	for g := range footer.NumRowGroups() {
-		group := footer.RowGroup(g)
-		for i := range min(group.NumColumns(), footer.Schema.NumColumns()) { // the footer may name more than there are
-			c, err := group.ColumnChunk(i)
-			if err != nil {
-				continue // who reads it is told
+	for g, group := range footer.RowGroups {
+		for i, c := range group.Columns { // of which there may be more than the schema has
+			if c.MetaData == nil {
+				continue // it is encrypted
 			}
-			off := c.DataPageOffset()
-			if dictionary := c.DictionaryPageOffset(); c.HasDictionaryPage() && dictionary > 0 {
-				off = min(off, dictionary)
+			if off, err := datafile.PagesStart(footer, g, i); err == nil {
+				chunks = append(chunks, readahead.Range{Off: off, End: off + c.MetaData.TotalCompressedSize})
 			}
-			chunks = append(chunks, readahead.Range{Off: off, End: off + c.TotalCompressedSize()})
 		}
 	}
 	in.ahead = readahead.New(in.File, chunks, footer.Schema.NumColumns())

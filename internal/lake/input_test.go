@@ -3,14 +3,11 @@ package lake
 import (
 	"bytes"
 	"encoding/binary"
+	"os"
 	"testing"
 
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	iceio "github.com/apache/iceberg-go/io"
 )
 
@@ -36,38 +33,26 @@ func (m memoryFiles) Open(string) (iceio.File, error) {
 
 // A footer of a remote file with more column chunks than columns is not looked at beyond these.
 func TestFooterWithMoreChunks(t *testing.T) {
-	schema := arrow.NewSchema([]arrow.Field{{Name: "a", Type: arrow.PrimitiveTypes.Int64}}, nil)
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer b.Release()
-	b.Field(0).(*array.Int64Builder).AppendValues([]int64{1, 2, 3}, nil)
-	rb := b.NewRecordBatch()
-	defer rb.Release()
-	var out bytes.Buffer
-	w, err := pqarrow.NewFileWriter(schema, &out, parquet.NewWriterProperties(), pqarrow.DefaultWriterProps())
+	tbl := newTable(t, idAndText(), unpartitioned())
+	whole, err := os.ReadFile(local(t, parquetFile(t, tbl, arrowOf(t, tbl.Schema(), true), nil, ids(1, 3))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Write(rb); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := file.NewParquetReader(bytes.NewReader(out.Bytes()))
+	r, err := file.NewParquetReader(bytes.NewReader(whole))
 	if err != nil {
 		t.Fatal(err)
 	}
 	footer := r.MetaData()
 	footer.RowGroups[0].Columns = append(footer.RowGroups[0].Columns, footer.RowGroups[0].Columns[0])
-	end := out.Len() - 8
-	text := bytes.NewBuffer(bytes.Clone(out.Bytes()[:end-int(binary.LittleEndian.Uint32(out.Bytes()[end:]))]))
+	end := len(whole) - 8
+	text := bytes.NewBuffer(bytes.Clone(whole[:end-int(binary.LittleEndian.Uint32(whole[end:]))]))
 	n, err := footer.WriteTo(text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text.Write(binary.LittleEndian.AppendUint32(nil, uint32(n)))
 	text.WriteString("PAR1")
-	if _, err := openSource(t.Context(), memoryFiles{text: text.Bytes()}, "s3://b/x.parquet", 3, memory.DefaultAllocator); err != nil {
+	if _, err := openSource(t.Context(), memoryFiles{text: text.Bytes()}, "s3://b/x.parquet", r.NumRows(), memory.DefaultAllocator); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@
 package readahead
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"sync"
@@ -70,7 +71,7 @@ func New(in io.ReaderAt, chunks []Range, together int) *File {
 			f.chunks = append(f.chunks, chunk{Range: r})
 		}
 	}
-	slices.SortFunc(f.chunks, func(a, b chunk) int { return int(min(1, max(-1, a.Off-b.Off))) })
+	slices.SortFunc(f.chunks, func(a, b chunk) int { return cmp.Compare(a.Off, b.Off) })
 	return f
 }
 
@@ -119,7 +120,7 @@ func (f *File) block(off, end int64) *block {
 
 // chunkOf is the chunk that a range lies in; nil for none. f.mu is held.
 func (f *File) chunkOf(off, end int64) *chunk {
-	at, found := slices.BinarySearchFunc(f.chunks, off, func(c chunk, off int64) int { return int(min(1, max(-1, c.Off-off))) })
+	at, found := slices.BinarySearchFunc(f.chunks, off, func(c chunk, off int64) int { return cmp.Compare(c.Off, off) })
 	if !found {
 		at--
 	}
